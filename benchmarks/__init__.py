@@ -1,0 +1,1 @@
+"""Speed, measured as ratios against a baseline of the same run: ``python -m benchmarks``."""

@@ -1,0 +1,130 @@
+"""The course of one run, from its first event to its result, under either driver."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import aclosing, contextmanager
+from typing import TYPE_CHECKING, Any
+
+from sanderling.errors import AgentError
+from sanderling.loop import Event, RunResult, RunStarted, react
+from sanderling.messages import Timing
+from sanderling.runtime import AsyncPerformer, Done, Performer, Services, adrive, drive
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sanderling.console import RunPrinter
+    from sanderling.loop import Action, Run
+    from sanderling.messages import ChatMessage
+
+    from ._conversation import Conversation
+
+
+class Course:
+    """One run under way.
+
+    Args:
+        conversation: What the run works on, for itself alone as long as it lasts.
+        services: What its effects are carried out with.
+        action: What a step does.
+        forced_answer: Makes the messages that ask for an answer when the steps are used up.
+        started: The first event.
+        printer: Shows the events, if anything is to be shown.
+        release: Called at the end, however the run ended.
+        max_threads: How many tool calls may run together under the sync driver.
+    """
+
+    def __init__(
+        self,
+        conversation: Conversation,
+        services: Services,
+        action: Action,
+        forced_answer: Callable[[Run], list[ChatMessage]],
+        started: RunStarted,
+        printer: RunPrinter | None,
+        release: Callable[[Conversation], None],
+        max_threads: int | None = None,
+    ) -> None:
+        self._conversation = conversation
+        self._services = services
+        self._action = action
+        self._forced_answer = forced_answer
+        self._started = started
+        self._printer = printer
+        self._release = release
+        self._max_threads = max_threads
+        self._timing = Timing(0.0)
+        self._output: Any = None
+
+    @property
+    def result(self) -> RunResult:
+        """What the run came to; complete once its last event is out."""
+        run = self._services.run
+        return RunResult(
+            output=self._output,
+            state=run.status,
+            steps=run.memory.get_succinct_steps(),
+            token_usage=run.usage,
+            timing=self._timing,
+        )
+
+    @property
+    def output(self) -> Any:
+        """The answer."""
+        return self._output
+
+    def events(self) -> Generator[Event, None, None]:
+        """Runs in the calling thread; yields the events."""
+        with self._under_way():
+            performer = Performer(self._services, self._max_threads)
+            events = drive(self._loop(), performer.perform)
+            try:
+                yield self._shown(self._started)
+                while True:
+                    try:
+                        event = next(events)
+                    except StopIteration as done:
+                        self._output = done.value
+                        break
+                    yield self._shown(event)
+            finally:
+                events.close()
+                performer.close()
+
+    async def aevents(self) -> AsyncGenerator[Event, None]:
+        """Runs under asyncio; yields the same events."""
+        with self._under_way():
+            yield self._shown(self._started)
+            perform = AsyncPerformer(self._services).perform
+            async with aclosing(adrive(self._loop(), perform)) as events:
+                async for event in events:
+                    if isinstance(event, Done):
+                        self._output = event.value
+                    else:
+                        yield self._shown(event)
+
+    def _loop(self) -> Generator[Any, Any, Any]:
+        return react(self._services.run, self._action, self._forced_answer)
+
+    def _shown(self, event: Event) -> Event:
+        if self._printer is not None:
+            self._printer.show(event)
+        return event
+
+    @contextmanager
+    def _under_way(self) -> Iterator[None]:
+        if self._conversation.busy:
+            raise AgentError(
+                "Another run is under way in this conversation. Wait for its end, or start with "
+                "reset=True, which gives the run a memory and a sandbox of its own."
+            )
+        self._conversation.busy = True
+        self._timing.start_time = time.time()
+        try:
+            yield
+        finally:
+            self._timing.end_time = time.time()
+            self._conversation.busy = False
+            self._release(self._conversation)

@@ -1,0 +1,145 @@
+"""What can be said on the command line."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sanderling import __version__
+
+EXAMPLE = 'sanderling "What is the 20th Fibonacci number?"'
+_MODULE = re.compile(r"\*|[^\W\d]\w*(\.[^\W\d]\w*)*(\.\*)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """The command line, read; the attributes are the options by name."""
+
+    task: str
+    model_type: str | None
+    model_id: str | None
+    model_path: str | None
+    api_base: str | None
+    api_key: str | None
+    imports: tuple[str, ...]
+    action_type: str
+    executor_type: str
+    max_steps: int
+    verbosity_level: int
+    stream: bool
+
+
+def read_arguments(argv: Sequence[str] | None = None) -> Arguments:
+    """Reads the command line, and the task from standard input where it is to come from there.
+
+    Raises:
+        SystemExit: ``--help`` or ``--version`` was asked for (status 0), or something is wrong
+            (status 2, with a message on standard error).
+    """
+    parser = _parser()
+    given = parser.parse_intermixed_args(argv)
+    task = " ".join(given.task)
+    if task == "-" or not (task or sys.stdin is None or sys.stdin.isatty()):
+        task = sys.stdin.read()
+    if not task.strip():
+        parser.error(f"there is no task. Say what is to be done: {EXAMPLE}")
+    return Arguments(
+        task=task.strip(),
+        model_type=given.model_type,
+        model_id=given.model_id,
+        model_path=given.model_path,
+        api_base=given.api_base,
+        api_key=given.api_key,
+        imports=tuple(given.imports),
+        action_type=given.action_type,
+        executor_type=given.executor_type,
+        max_steps=given.max_steps,
+        verbosity_level=-1 if given.quiet else given.verbosity_level,
+        stream=not given.no_stream,
+    )
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="sanderling",
+        description="Solve a task with an agent that acts by writing Python, run in a sandbox.",
+        epilog="Without options for the model it is chosen from what is there: keys in the "
+        "environment, a local server, the embedded model. SANDERLING_DEBUG=1 shows tracebacks.",
+    )
+    parser.add_argument("task", nargs="*", help="what is to be done; '-' reads standard input")
+    parser.add_argument("--version", action="version", version=f"sanderling {__version__}")
+
+    model = parser.add_argument_group("model")
+    model.add_argument("--model-type", metavar="CLASS", help="such as OpenAIModel or LlamaCppModel")
+    model.add_argument("--model-id", metavar="ID", help="the provider's name of the model")
+    model.add_argument("--model-path", metavar="FILE", help="a GGUF file to run in this process")
+    model.add_argument("--api-base", metavar="URL", help="an OpenAI-compatible endpoint")
+    model.add_argument(
+        "--api-key",
+        metavar="KEY",
+        help="its key; safer in the environment, where other users cannot see it",
+    )
+
+    agent = parser.add_argument_group("agent")
+    agent.add_argument(
+        "--action-type",
+        choices=("code", "tool_calling"),
+        default="code",
+        help="how the agent acts (default: %(default)s)",
+    )
+    agent.add_argument(
+        "--imports",
+        metavar="MODULE",
+        nargs="+",
+        action="extend",
+        type=_module,
+        default=[],
+        help="further modules that the code may import; '*' allows all",
+    )
+    agent.add_argument(
+        "--executor-type",
+        choices=("local", "inprocess"),
+        default="local",
+        help="where code runs: in a locked process, or unprotected in this one "
+        "(default: %(default)s)",
+    )
+    agent.add_argument(
+        "--max-steps",
+        metavar="N",
+        type=_count,
+        default=20,
+        help="steps before an answer is due (default: %(default)s)",
+    )
+
+    output = parser.add_argument_group("output")
+    output.add_argument(
+        "--verbosity-level",
+        type=int,
+        choices=(-1, 0, 1, 2),
+        default=1,
+        help="-1: the bare answer, 0: errors and the answer, 1: the steps, 2: everything "
+        "(default: %(default)s)",
+    )
+    output.add_argument("--quiet", action="store_true", help="print the bare answer only")
+    output.add_argument(
+        "--no-stream", action="store_true", help="show replies when they are complete"
+    )
+    return parser
+
+
+def _module(text: str) -> str:
+    if not _MODULE.fullmatch(text):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no name of a module. If it is the task, put it before the options."
+        )
+    return text
+
+
+def _count(text: str) -> int:
+    count = int(text)
+    if count < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1, not {count}")
+    return count

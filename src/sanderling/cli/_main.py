@@ -1,0 +1,116 @@
+"""Runs the agent that the command line describes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from sanderling.console import AgentLogger, LogLevel
+from sanderling.errors import AgentError, MissingExtraError, SandboxError
+
+from ._arguments import Arguments, read_arguments
+
+if TYPE_CHECKING:
+    from sanderling.agents import MultiStepAgent
+    from sanderling.models import Model
+
+DEBUG = "SANDERLING_DEBUG"
+FAILED, INTERRUPTED = 1, 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the console command.
+
+    Args:
+        argv: The arguments after the command's name; by default those of this process.
+
+    Returns:
+        The exit status: 0, 1 after an error, 130 after Ctrl-C.
+
+    Raises:
+        SystemExit: The arguments are wrong (status 2), or ask for help or the version (0).
+    """
+    arguments = read_arguments(argv)
+    try:
+        _run(arguments)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        _complain("Interrupted.")
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Who read our output has gone; Python must not try to flush the rest at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    except Exception as error:
+        if os.environ.get(DEBUG):
+            raise
+        _complain(_told(error))
+        return FAILED
+    return 0
+
+
+def _run(arguments: Arguments) -> None:
+    from sanderling.models import choose_model
+
+    logger = AgentLogger(LogLevel(arguments.verbosity_level))
+    model, reason = choose_model(
+        model_type=arguments.model_type,
+        model_id=arguments.model_id,
+        model_path=arguments.model_path,
+        api_base=arguments.api_base,
+        api_key=arguments.api_key,
+    )
+    logger.log(reason, style="dim")
+    with _agent(arguments, model, logger) as agent:
+        answer = agent.run(arguments.task)
+    if not logger.shows(LogLevel.INFO):
+        _print_bare(str(answer))
+
+
+def _agent(arguments: Arguments, model: Model, logger: AgentLogger) -> MultiStepAgent:
+    from sanderling.agents import CodeAgent, ToolCallingAgent
+
+    if arguments.action_type == "tool_calling":
+        return ToolCallingAgent(
+            tools=[],
+            model=model,
+            max_steps=arguments.max_steps,
+            logger=logger,
+            stream_outputs=arguments.stream,
+        )
+    return CodeAgent(
+        tools=[],
+        model=model,
+        additional_authorized_imports=arguments.imports,
+        executor_type=arguments.executor_type,
+        max_steps=arguments.max_steps,
+        logger=logger,
+        stream_outputs=arguments.stream,
+    )
+
+
+def _print_bare(answer: str) -> None:
+    """Prints an answer for whoever reads it: a person safely, a program byte by byte."""
+    if sys.stdout.isatty():
+        AgentLogger().log(answer)
+    else:
+        encoding = sys.stdout.encoding
+        print(answer.encode(encoding, "backslashreplace").decode(encoding))
+
+
+def _complain(message: str) -> None:
+    from rich.console import Console
+
+    AgentLogger(console=Console(stderr=True, highlight=False)).log_error(message)
+
+
+def _told(error: Exception) -> str:
+    expected = (AgentError, SandboxError, MissingExtraError, OSError, ValueError)
+    if isinstance(error, expected) and str(error):
+        return f"sanderling: {error}"
+    return (
+        f"sanderling: unexpected {type(error).__name__}: {error}\n"
+        f"This looks like a fault of Sanderling itself; {DEBUG}=1 shows where it happened."
+    )

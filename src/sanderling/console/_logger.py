@@ -1,0 +1,176 @@
+"""Prints to the terminal, and only what the level asks for. Rich is imported at the first line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any
+
+from ._text import excerpt, text_of, visible
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+    from sanderling.messages import ChatMessage
+
+YELLOW = "#d4b702"
+MAX_BLOCK = 20_000
+"""Characters of one task, code, log or answer that are shown."""
+
+
+class LogLevel(IntEnum):
+    """How much is printed; each level adds to those before it."""
+
+    OFF = -1
+    ERROR = 0
+    INFO = 1
+    DEBUG = 2
+
+
+class AgentLogger:
+    r"""Prints what agents do.
+
+    Text is shown as it is: nothing in it is read as markup, and characters that would steer the
+    terminal are written as escapes such as ``\x1b``. Where the output is no terminal, there are no
+    colours and lines are not wrapped.
+
+    Args:
+        level: What is below it in importance is not printed. May be changed at any time.
+        console: Where to print; by default standard output.
+    """
+
+    def __init__(
+        self, level: LogLevel | int = LogLevel.INFO, console: Console | None = None
+    ) -> None:
+        self.level = level
+        self._console = console
+
+    @property
+    def console(self) -> Console:
+        """The Rich console that is printed to."""
+        if self._console is None:
+            from rich.console import Console
+
+            self._console = Console(highlight=False)
+        return self._console
+
+    def shows(self, level: LogLevel | int) -> bool:
+        """Tells whether something of this level is printed."""
+        return self.level > LogLevel.OFF and level <= self.level
+
+    def log(self, *args: object, level: LogLevel | int = LogLevel.INFO, **kwargs: Any) -> None:
+        """Prints Rich renderables as they are, and anything else as plain text.
+
+        Args:
+            *args: What to print, separated by spaces.
+            level: From which level on it is printed.
+            **kwargs: Passed on to `rich.console.Console.print`, such as ``style`` or ``end``.
+        """
+        if not self.shows(level):
+            return
+        from rich.protocol import is_renderable
+        from rich.text import Text
+
+        printed = [
+            arg if is_renderable(arg) and not isinstance(arg, str) else self.plain(text_of(arg))
+            for arg in args
+        ]
+        if all(isinstance(arg, Text) for arg in printed):
+            kwargs.setdefault("soft_wrap", not self.console.is_terminal)
+        self.console.print(*printed, **kwargs)
+
+    def log_error(self, error_message: str) -> None:
+        """Prints an error; only the level `OFF` hides it."""
+        self.log(excerpt(error_message, MAX_BLOCK), style="bold red", level=LogLevel.ERROR)
+
+    def log_markdown(
+        self,
+        content: str,
+        title: str | None = None,
+        level: LogLevel | int = LogLevel.INFO,
+        style: str = YELLOW,
+    ) -> None:
+        """Prints the source of a Markdown text, coloured, below a rule with the title."""
+        if not self.shows(level):
+            return
+        if title is not None:
+            from rich.rule import Rule
+
+            heading = self.plain(title, "bold")
+            self.console.print(Rule(heading, align="left", characters="─", style=style))
+        if content:
+            self._print_source(content, "markdown")
+
+    def log_code(self, title: str, content: str, level: LogLevel | int = LogLevel.INFO) -> None:
+        """Prints Python code, coloured, between two rules."""
+        if not self.shows(level):
+            return
+        from rich.rule import Rule
+        from rich.text import Text
+
+        line = "-" if self.console.options.ascii_only else "─"
+        heading = Text.assemble(f"{line} ", self.plain(title, "bold"))
+        self.console.print(Rule(heading, align="left", characters=line, style="default"))
+        self._print_source(content, "python")
+        self.console.print(Rule(characters=line, style="default"))
+
+    def log_rule(self, title: str, level: LogLevel | int = LogLevel.INFO) -> None:
+        """Prints a rule over the whole width, the title in its middle."""
+        if not self.shows(level):
+            return
+        from rich.rule import Rule
+
+        self.console.print(Rule(self.plain(title, "bold"), characters="━", style=YELLOW))
+
+    def log_task(
+        self,
+        content: str,
+        subtitle: str,
+        title: str | None = None,
+        level: LogLevel | int = LogLevel.INFO,
+    ) -> None:
+        """Prints the panel that opens a run.
+
+        Args:
+            content: The task.
+            subtitle: Written into the lower edge, such as the model's name.
+            title: The agent's name, if it has one.
+            level: From which level on it is printed.
+        """
+        if not self.shows(level):
+            return
+        from rich.panel import Panel
+
+        panel = Panel(
+            self.plain(f"\n{excerpt(content, MAX_BLOCK)}\n", "bold"),
+            title=self.plain("New run" if title is None else f"New run - {title}", "bold"),
+            subtitle=self.plain(subtitle),
+            subtitle_align="left",
+            border_style=YELLOW,
+        )
+        self.console.print(panel)
+
+    def log_messages(
+        self, messages: Sequence[ChatMessage], level: LogLevel | int = LogLevel.DEBUG
+    ) -> None:
+        """Prints messages, each below a rule with its role."""
+        if not self.shows(level):
+            return
+        for message in messages:
+            self.log_markdown(message.render_as_markdown(), title=message.role.value, level=level)
+
+    def plain(self, text: str, style: str = "") -> Text:
+        """Returns a Rich text that shows `text` as it is."""
+        from rich.text import Text
+
+        return Text(visible(text, self.console.encoding), style=style)
+
+    def _print_source(self, content: str, language: str) -> None:
+        content = visible(excerpt(content, MAX_BLOCK), self.console.encoding)
+        if self.console.is_terminal:
+            from rich.syntax import Syntax
+
+            self.console.print(Syntax(content, language, theme="monokai", word_wrap=True))
+        else:
+            self.console.out(content, highlight=False)

@@ -1,0 +1,130 @@
+"""The errors of Sanderling, by who must act.
+
+::
+
+    AgentError                      something went wrong inside a run
+    ├── AgentParsingError           the model's reply holds no action        -> shown to the model
+    ├── AgentExecutionError         the action failed                        -> shown to the model
+    │   ├── AgentToolCallError      the call does not fit the tool           -> shown to the model
+    │   └── AgentToolExecutionError the tool itself raised                   -> shown to the model
+    ├── AgentMaxStepsError          no answer within the steps allowed       -> kept on the step
+    └── AgentGenerationError        the model could not be asked             -> raised to the caller
+
+    SandboxError                    something went wrong in or around the sandbox
+    ├── InterpreterError            the model's code raised                  -> shown to the model
+    ├── SandboxTimeout              the code ran past its time               -> shown to the model
+    ├── SandboxCrashed              the code ended its own interpreter       -> shown to the model
+    ├── SandboxViolation            the sandbox broke the protocol; killed   -> shown to the model
+    └── SandboxUnavailable          this machine cannot build the walls      -> raised to the caller
+
+    MissingExtraError               an optional package is not installed     -> raised to the caller
+"""
+
+import builtins
+
+
+class AgentError(Exception):
+    """Base of every error that belongs to a run.
+
+    Args:
+        message: What happened, where, and what to do about it.
+        logger: Accepted so that code written for smolagents keeps working. Errors do not log.
+    """
+
+    def __init__(self, message: str, logger: object = None) -> None:
+        del logger
+        super().__init__(message)
+        self.message = message
+
+    def dict(self) -> builtins.dict[str, str]:
+        """Returns the JSON form: ``{"type": class name, "message": text}``."""
+        return {"type": type(self).__name__, "message": str(self)}
+
+    @staticmethod
+    def from_dict(data: builtins.dict[str, str]) -> "AgentError":
+        """Loads what `dict` wrote; a class that is not known here becomes `AgentError`."""
+        for kind in _subclasses(AgentError):
+            if kind.__name__ == data.get("type"):
+                return kind(data.get("message", ""))
+        return AgentError(data.get("message", ""))
+
+
+class AgentParsingError(AgentError):
+    """The model's reply holds no action that can be carried out."""
+
+
+class AgentExecutionError(AgentError):
+    """The action was understood, and failed."""
+
+
+class AgentToolCallError(AgentExecutionError):
+    """A tool was called by a wrong name or with arguments that do not fit it."""
+
+
+class AgentToolExecutionError(AgentExecutionError):
+    """A tool raised while it ran."""
+
+
+class AgentMaxStepsError(AgentError):
+    """The run used all its steps without a final answer."""
+
+
+class AgentGenerationError(AgentError):
+    """The model could not be asked: wrong key, server down, unreadable reply."""
+
+
+class SandboxError(Exception):
+    """Base of every error of the code-execution layer.
+
+    Args:
+        message: What happened and what to do about it.
+        logs: What the code had printed until then.
+    """
+
+    def __init__(self, message: str, logs: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.logs = logs
+
+
+class InterpreterError(SandboxError):
+    """The code raised; the message is the traceback through the code's own lines."""
+
+
+class SandboxTimeout(SandboxError):  # noqa: N818 - the condition is the field's name for it
+    """The code ran longer than it may."""
+
+
+class SandboxCrashed(SandboxError):  # noqa: N818 - as above
+    """The interpreter died while it ran the code; its variables are gone."""
+
+
+class SandboxViolation(SandboxError):  # noqa: N818 - as above
+    """The sandbox sent what the protocol does not allow, and was killed."""
+
+
+class SandboxUnavailable(SandboxError):  # noqa: N818 - as above
+    """This machine cannot enforce the walls that were asked for."""
+
+
+class MissingExtraError(ImportError):
+    """An optional package is needed and not installed.
+
+    Args:
+        feature: What the caller wanted to use, such as ``"OpenAIModel"``.
+        extra: The extra of the `sanderling` distribution that brings it.
+        package: The import name that was not found.
+    """
+
+    def __init__(self, feature: str, extra: str, package: str) -> None:
+        super().__init__(
+            f"{feature} needs the package {package!r}, which is not installed. "
+            f"Install it with: pip install 'sanderling[{extra}]'",
+            name=package,
+        )
+        self.feature = feature
+        self.extra = extra
+
+
+def _subclasses(kind: type[AgentError]) -> list[type[AgentError]]:
+    return [kind, *(deep for child in kind.__subclasses__() for deep in _subclasses(child))]

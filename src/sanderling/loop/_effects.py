@@ -1,0 +1,96 @@
+"""What the loop needs from outside. A driver carries an effect out and sends the reply back in.
+
+Effects are data: tools are found by name, and nothing in an effect is alive. So they can be written
+to a journal, retried, approved or replayed by whoever drives the loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sanderling.memory import ActionStep
+    from sanderling.messages import ChatMessage
+
+
+class Effect:
+    """Base of all effects."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Generate(Effect):
+    """Ask the model. The reply is a `ChatMessage`.
+
+    Attributes:
+        messages: The conversation.
+        stop_sequences: Texts at which the model shall stop.
+        tools: Names of the tools it may call natively.
+        options: Further keyword arguments of `Model.generate`.
+        stream: Whether deltas of the reply shall come out as events.
+    """
+
+    messages: Sequence[ChatMessage]
+    stop_sequences: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+    stream: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ExecuteCode(Effect):
+    """Run code in the sandbox of the run. The reply is a `sanderling.sandbox.CodeResult`."""
+
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallTool(Effect):
+    """Call a tool. The reply is its value.
+
+    Attributes:
+        id: Names the call within the run.
+        name: The tool.
+        arguments: By parameter name; or what the model wrote, where that is no object.
+    """
+
+    id: str
+    name: str
+    arguments: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Together(Effect):
+    """Carry several calls out at once. The reply is a list of `Outcome`, in the order of calls."""
+
+    effects: tuple[CallTool, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one of several effects: a value, or the error that it raised."""
+
+    value: Any = None
+    error: Exception | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckAnswer(Effect):
+    """Put an answer before the final-answer checks. The reply is `None`, or what is wrong."""
+
+    answer: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Notify(Effect):
+    """Tell the step callbacks that a step is finished; they may change it. The reply is `None`."""
+
+    step: ActionStep
+
+
+@dataclass(frozen=True, slots=True)
+class Now(Effect):
+    """Ask for the time. The reply is seconds since the epoch."""

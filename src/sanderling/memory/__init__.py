@@ -1,0 +1,23 @@
+"""What an agent remembers: steps, how they read as messages, and the append-only history."""
+
+from ._history import History
+from ._memory import AgentMemory
+from ._steps import (
+    ActionStep,
+    FinalAnswerStep,
+    MemoryStep,
+    SystemPromptStep,
+    TaskStep,
+    ToolCall,
+)
+
+__all__ = [
+    "ActionStep",
+    "AgentMemory",
+    "FinalAnswerStep",
+    "History",
+    "MemoryStep",
+    "SystemPromptStep",
+    "TaskStep",
+    "ToolCall",
+]

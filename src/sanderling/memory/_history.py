@@ -1,0 +1,48 @@
+"""A view of the messages that the model was sent, which costs nothing to keep."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, overload
+
+if TYPE_CHECKING:
+    from sanderling.messages import ChatMessage
+
+
+class History(Sequence["ChatMessage"]):
+    """The first `length` messages of a list that only ever grows.
+
+    Every step of a run was sent the messages of the step before and a few more. Keeping a view
+    instead of a copy makes a run's memory linear in its length.
+    """
+
+    __slots__ = ("_length", "_messages")
+
+    def __init__(self, messages: list[ChatMessage], length: int | None = None) -> None:
+        self._messages = messages
+        self._length = len(messages) if length is None else length
+
+    def __len__(self) -> int:
+        return self._length
+
+    @overload
+    def __getitem__(self, index: int) -> ChatMessage: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[ChatMessage]: ...
+    def __getitem__(self, index: int | slice) -> ChatMessage | list[ChatMessage]:
+        if isinstance(index, slice):
+            return self._messages[: self._length][index]
+        if not -self._length <= index < self._length:
+            raise IndexError(f"message {index} of {self._length}")
+        return self._messages[index % self._length]
+
+    def __add__(self, more: Sequence[ChatMessage]) -> list[ChatMessage]:
+        return [*self[:], *more]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and self[:] == list(other)
+
+    __hash__ = None  # type: ignore[assignment]  # equal to lists, so as unhashable as they are
+
+    def __repr__(self) -> str:
+        return f"History({self[:]!r})"

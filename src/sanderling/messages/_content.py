@@ -1,0 +1,145 @@
+"""The parts of a message: text and images."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from ._json import JSONObject, Readable
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+_SIGNATURES = {
+    b"\x89PNG\r\n\x1a\n": "image/png",
+    b"\xff\xd8\xff": "image/jpeg",
+    b"GIF8": "image/gif",
+    b"RIFF": "image/webp",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TextPart(Readable):
+    """A piece of text within a message."""
+
+    text: str
+    type: str = field(default="text", init=False)
+
+    def dict(self) -> JSONObject:
+        """Returns the JSON form."""
+        return {"type": "text", "text": self.text}
+
+
+ImageSource: TypeAlias = "str | bytes | Path | Image | ImagePart"
+
+
+class ImagePart(Readable):
+    """An image within a message.
+
+    Args:
+        image: A `PIL.Image.Image`, encoded bytes (PNG, JPEG, GIF, WebP), a path, an http(s) URL, or
+            a ``data:`` URL. Files are read and pictures encoded when first needed, and only once.
+    """
+
+    __slots__ = ("_encoded", "image")
+    type = "image"
+
+    def __init__(self, image: ImageSource) -> None:
+        if isinstance(image, ImagePart):
+            image = image.image
+        self.image: str | bytes | Path | Image = image
+        self._encoded: tuple[str, str] | None = None
+
+    @property
+    def url(self) -> str:
+        """The image as a URL: the web address it was given by, or a ``data:`` URL."""
+        if isinstance(self.image, str) and self.image.startswith(("http://", "https://", "data:")):
+            return self.image
+        media_type, data = self.base64()
+        return f"data:{media_type};base64,{data}"
+
+    def base64(self) -> tuple[str, str]:
+        """Returns the media type and the bytes in base64.
+
+        Raises:
+            ValueError: The source is a web address, or is not an image.
+            FileNotFoundError: The path does not exist.
+        """
+        if self._encoded is None:
+            data = self._read()
+            self._encoded = (_media_type(data), base64.b64encode(data).decode("ascii"))
+        return self._encoded
+
+    def _read(self) -> bytes:
+        image = self.image
+        if isinstance(image, bytes):
+            return image
+        if isinstance(image, str) and image.startswith("data:"):
+            try:
+                return base64.b64decode(image.partition(",")[2], validate=True)
+            except binascii.Error as error:
+                raise ValueError(f"the data URL of an image is broken: {error}") from None
+        if isinstance(image, str) and image.startswith(("http://", "https://")):
+            raise ValueError(f"{image} is a web address; send its `url`, or download it first")
+        if isinstance(image, str | Path):
+            return Path(image).read_bytes()
+        if not hasattr(image, "save"):
+            raise ValueError(
+                f"a {type(image).__name__} is not an image: "
+                "pass a PIL image, bytes, a path or a URL"
+            )
+        buffer = io.BytesIO()
+        image.save(buffer, format="PNG")
+        return buffer.getvalue()
+
+    def dict(self) -> JSONObject:
+        """Returns the JSON form: ``{"type": "image", "url": ...}``, bytes as a ``data:`` URL."""
+        return {"type": "image", "url": self.url}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ImagePart) and (self.image is other.image or self.url == other.url)
+
+    def __hash__(self) -> int:
+        return hash(self.url)
+
+    def __repr__(self) -> str:
+        source = f"{len(self.image)} bytes" if isinstance(self.image, bytes) else self.image
+        return f"ImagePart({str(source)[:60]})"
+
+
+ContentPart: TypeAlias = TextPart | ImagePart
+
+
+def _media_type(data: bytes) -> str:
+    for signature, media_type in _SIGNATURES.items():
+        if data.startswith(signature):
+            return media_type
+    raise ValueError("these bytes are not a PNG, JPEG, GIF or WebP image")
+
+
+def as_part(value: object) -> ContentPart:
+    """Accepts a part, a text, or a part as OpenAI and smolagents write it: a dict with a type."""
+    if isinstance(value, TextPart | ImagePart):
+        return value
+    if isinstance(value, str):
+        return TextPart(value)
+    if isinstance(value, Mapping):
+        match value.get("type"):
+            case "text" if isinstance(value.get("text"), str):
+                return TextPart(value["text"])
+            case "image" if "image" in value or "url" in value:
+                return ImagePart(value["image"] if "image" in value else value["url"])
+            case "image_url":
+                inner = value.get("image_url")
+                url = inner.get("url") if isinstance(inner, Mapping) else inner
+                if isinstance(url, str):
+                    return ImagePart(url)
+    raise ValueError(
+        f"not a content part: {value!r:.200}. Use a string, TextPart, ImagePart, "
+        '{"type": "text", "text": ...} or {"type": "image", "image": ...}'
+    )

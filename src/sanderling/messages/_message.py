@@ -1,0 +1,133 @@
+"""A message of a conversation."""
+
+from __future__ import annotations
+
+import enum
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from ._calls import ChatMessageToolCall
+from ._content import ContentPart, TextPart, as_part
+from ._json import JSONObject, Readable
+from ._usage import TokenUsage
+
+
+class MessageRole(enum.StrEnum):
+    """Who speaks. Providers map `TOOL_CALL` and `TOOL_RESPONSE` to roles of their own."""
+
+    USER = "user"
+    ASSISTANT = "assistant"
+    SYSTEM = "system"
+    TOOL_CALL = "tool-call"
+    TOOL_RESPONSE = "tool-response"
+
+    @classmethod
+    def roles(cls) -> list[str]:
+        """Returns the role names, in the order of definition."""
+        return [role.value for role in cls]
+
+
+@dataclass(slots=True)
+class ChatMessage(Readable):
+    """One message of a conversation.
+
+    Attributes:
+        role: Who speaks.
+        content: Text, a list of parts, or `None` where a reply is tool calls only.
+        tool_calls: The calls that the model asks for.
+        raw: The provider's own reply, for those who need more; not part of the JSON form.
+        token_usage: What the reply cost.
+        finish_reason: Why the model stopped, in the words of chat completions: ``"stop"``,
+            ``"length"``, ``"tool_calls"``, ``"content_filter"``; `None` where it is not known.
+        reasoning: Thinking that the provider keeps apart from the answer.
+        tool_call_id: For a `TOOL_RESPONSE`, the call it answers.
+    """
+
+    role: MessageRole
+    content: str | list[ContentPart] | None = None
+    tool_calls: list[ChatMessageToolCall] | None = None
+    raw: Any = field(default=None, repr=False, compare=False)
+    token_usage: TokenUsage | None = None
+    finish_reason: str | None = None
+    reasoning: str | None = None
+    tool_call_id: str | None = None
+
+    def __post_init__(self) -> None:
+        if type(self.role) is not MessageRole:
+            self.role = MessageRole(self.role)
+        if self.content is not None and not isinstance(self.content, str):
+            self.content = [as_part(part) for part in self.content]
+
+    @property
+    def text(self) -> str:
+        """The text of the message, its parts joined by line ends; empty where it has none."""
+        if isinstance(self.content, str):
+            return self.content
+        return "\n".join(part.text for part in self.parts if isinstance(part, TextPart))
+
+    @property
+    def parts(self) -> list[ContentPart]:
+        """The content as parts."""
+        if isinstance(self.content, str):
+            return [TextPart(self.content)]
+        return self.content or []
+
+    def dict(self) -> JSONObject:
+        """Returns the JSON form; fields without a value are left out."""
+        content = self.content
+        data: JSONObject = {
+            "role": self.role.value,
+            "content": content
+            if content is None or isinstance(content, str)
+            else [part.dict() for part in content],
+        }
+        if self.tool_calls is not None:
+            data["tool_calls"] = [call.dict() for call in self.tool_calls]
+        if self.token_usage is not None:
+            data["token_usage"] = self.token_usage.dict()
+        for name in ("finish_reason", "reasoning", "tool_call_id"):
+            if (value := getattr(self, name)) is not None:
+                data[name] = value
+        return data
+
+    def model_dump_json(self) -> str:
+        """Returns the JSON form as text."""
+        return json.dumps(self.dict(), ensure_ascii=False)
+
+    @classmethod
+    def from_dict(
+        cls, data: Mapping[str, Any], raw: object = None, token_usage: TokenUsage | None = None
+    ) -> ChatMessage:
+        """Loads what `dict` wrote, or a message as chat completions write it.
+
+        Raises:
+            ValueError: The role or a content part is not known.
+            KeyError: The role, or a part of a tool call, is missing.
+        """
+        calls = data.get("tool_calls")
+        usage = data.get("token_usage")
+        return cls(
+            role=MessageRole(data["role"]),
+            content=data.get("content"),
+            tool_calls=None if calls is None else [ChatMessageToolCall.from_dict(c) for c in calls],
+            raw=raw,
+            token_usage=token_usage or (None if usage is None else TokenUsage.from_dict(usage)),
+            finish_reason=data.get("finish_reason"),
+            reasoning=data.get("reasoning"),
+            tool_call_id=data.get("tool_call_id"),
+        )
+
+    @classmethod
+    def of(cls, message: MessageLike) -> ChatMessage:
+        """Returns `message` itself, or the message that a dict describes."""
+        return message if isinstance(message, ChatMessage) else cls.from_dict(message)
+
+    def render_as_markdown(self) -> str:
+        """Returns the text and the tool calls, to be shown to a person."""
+        calls = "\n".join(str(call) for call in self.tool_calls or [])
+        return "\n".join(filter(None, (self.text, calls)))
+
+
+MessageLike: TypeAlias = ChatMessage | Mapping[str, Any]

@@ -1,0 +1,77 @@
+"""What a reply cost, and how long something took."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ._json import JSONObject
+
+
+@dataclass(frozen=True, slots=True)
+class TokenUsage:
+    """Tokens that a model counted; adding two gives their sum.
+
+    Attributes:
+        input_tokens: Tokens of the request, cached ones included.
+        output_tokens: Tokens of the reply, reasoning included.
+        cached_tokens: Those of `input_tokens` that the provider read from its cache.
+    """
+
+    input_tokens: int
+    output_tokens: int
+    cached_tokens: int = 0
+
+    @property
+    def total_tokens(self) -> int:
+        """Tokens in and out together."""
+        return self.input_tokens + self.output_tokens
+
+    def __add__(self, other: TokenUsage) -> TokenUsage:
+        return TokenUsage(
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.cached_tokens + other.cached_tokens,
+        )
+
+    def dict(self) -> JSONObject:
+        """Returns the JSON form, with the total."""
+        return {
+            "input_tokens": self.input_tokens,
+            "output_tokens": self.output_tokens,
+            "cached_tokens": self.cached_tokens,
+            "total_tokens": self.total_tokens,
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> TokenUsage:
+        """Loads what `dict` wrote."""
+        return cls(data["input_tokens"], data["output_tokens"], data.get("cached_tokens", 0))
+
+
+@dataclass(slots=True)
+class Timing:
+    """When something began and ended, in seconds since the epoch."""
+
+    start_time: float
+    end_time: float | None = None
+
+    @property
+    def duration(self) -> float | None:
+        """Seconds from start to end; `None` while it lasts."""
+        return None if self.end_time is None else self.end_time - self.start_time
+
+    def dict(self) -> JSONObject:
+        """Returns the JSON form, with the duration."""
+        return {
+            "start_time": self.start_time,
+            "end_time": self.end_time,
+            "duration": self.duration,
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Timing:
+        """Loads what `dict` wrote."""
+        return cls(data["start_time"], data.get("end_time"))

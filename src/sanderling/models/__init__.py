@@ -1,0 +1,31 @@
+"""Models: OpenAI-compatible servers, models in this process, functions, and scripted ones."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sanderling._lazy import lazy
+
+if TYPE_CHECKING:
+    from ._base import Model as Model
+    from ._base import ToolLike as ToolLike
+    from ._callable import CallableModel as CallableModel
+    from ._callable import as_model as as_model
+    from ._profile import ModelProfile as ModelProfile
+    from ._scripted import ScriptedModel as ScriptedModel
+    from ._scripted import ScriptedRequest as ScriptedRequest
+    from ._settings import REMOVE_PARAMETER as REMOVE_PARAMETER
+
+__getattr__, __dir__, __all__ = lazy(
+    __name__,
+    {
+        "CallableModel": "._callable",
+        "Model": "._base",
+        "ModelProfile": "._profile",
+        "REMOVE_PARAMETER": "._settings",
+        "ScriptedModel": "._scripted",
+        "ScriptedRequest": "._scripted",
+        "ToolLike": "._base",
+        "as_model": "._callable",
+    },
+)

@@ -1,0 +1,83 @@
+"""Functions that are told when a step is finished."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from sanderling.memory import ActionStep, MemoryStep
+
+StepCallback: TypeAlias = Callable[..., Any]
+StepCallbacks: TypeAlias = (
+    "Sequence[StepCallback] | Mapping[type[MemoryStep], StepCallback | Sequence[StepCallback]]"
+)
+
+_STEP_NAMES = ("memory_step", "step_log")
+
+
+class CallbackRegistry:
+    """Callbacks by the class of step that they want to hear of.
+
+    A callback takes the step; if it has more parameters, it gets ``agent=`` as well. It may be
+    declared with ``memory_step`` or with ``step_log`` as the name of the step.
+
+    Args:
+        callbacks: A list, told of every `ActionStep`; or one callback or a list by step class.
+    """
+
+    def __init__(self, callbacks: StepCallbacks | None = None) -> None:
+        self._callbacks: list[tuple[type[MemoryStep], StepCallback]] = []
+        if isinstance(callbacks, Mapping):
+            for step_class, wanted in callbacks.items():
+                for callback in wanted if isinstance(wanted, Sequence) else [wanted]:
+                    self.register(step_class, callback)
+        else:
+            self.extend(callbacks or ())
+
+    def register(self, step_class: type[MemoryStep], callback: StepCallback) -> None:
+        """Adds a callback for steps of a class and of its subclasses.
+
+        Raises:
+            TypeError: It is not a class of steps, or not callable.
+        """
+        if not issubclass(step_class, MemoryStep):
+            raise TypeError(f"step_callbacks goes by step class, not by {step_class!r}")
+        if not callable(callback):
+            raise TypeError(f"a step callback must be callable, not {callback!r}")
+        self._callbacks.append((step_class, callback))
+
+    def append(self, callback: StepCallback) -> None:
+        """Adds a callback for every `ActionStep`."""
+        self.register(ActionStep, callback)
+
+    def extend(self, callbacks: Iterable[StepCallback]) -> None:
+        """Adds callbacks for every `ActionStep`."""
+        for callback in callbacks:
+            self.append(callback)
+
+    def __iter__(self) -> Any:
+        return iter([callback for _, callback in self._callbacks])
+
+    def __len__(self) -> int:
+        return len(self._callbacks)
+
+    def callback(self, step: MemoryStep, agent: object) -> list[Any]:
+        """Tells all who want to hear of the step; returns what they returned."""
+        return [
+            _call(callback, step, agent)
+            for step_class, callback in self._callbacks
+            if isinstance(step, step_class)
+        ]
+
+
+def _call(callback: StepCallback, step: MemoryStep, agent: object) -> Any:
+    try:
+        parameters = inspect.signature(callback).parameters
+    except ValueError:  # some callables written in C tell no signature
+        return callback(step)
+    named = {name: step for name in _STEP_NAMES if name in parameters}
+    many = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+    if "agent" in parameters or many:
+        return callback(**named, agent=agent) if named else callback(step, agent=agent)
+    return callback(step) if len(parameters) == 1 else callback(step, agent)

@@ -1,0 +1,82 @@
+"""The two drivers of a loop. Each carries effects out until the loop returns."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import aclosing, closing
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from sanderling.loop import Effect, Event
+
+Performance: TypeAlias = Generator[Event, None, Any]
+AsyncPerformance: TypeAlias = AsyncGenerator["Event | Done", None]
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The last item of an asynchronous generator: what a plain one would return."""
+
+    value: Any
+
+
+def drive(
+    loop: Generator[Effect | Event, Any, Any], perform: Callable[[Effect], Performance]
+) -> Performance:
+    """Runs a loop to its end in the calling thread.
+
+    Args:
+        loop: Yields effects and events.
+        perform: Carries one effect out: yields the events on the way, returns the reply.
+
+    Yields:
+        The events of the loop and of its effects, in order.
+
+    Returns:
+        What the loop returns. An error of an effect is raised inside the loop, at the place that
+        asked for the effect; the loop decides what it means.
+    """
+    reply: Any = None
+    error: Exception | None = None
+    with closing(loop):
+        while True:
+            try:
+                item = loop.send(reply) if error is None else loop.throw(error)
+            except StopIteration as done:
+                return done.value
+            reply = error = None
+            if isinstance(item, Effect):
+                try:
+                    reply = yield from perform(item)
+                except Exception as caught:
+                    error = caught
+            else:
+                yield item
+
+
+async def adrive(
+    loop: Generator[Effect | Event, Any, Any], perform: Callable[[Effect], AsyncPerformance]
+) -> AsyncPerformance:
+    """Runs a loop to its end under asyncio: `drive` with awaiting, its result in a last `Done`."""
+    reply: Any = None
+    error: Exception | None = None
+    with closing(loop):
+        while True:
+            try:
+                item = loop.send(reply) if error is None else loop.throw(error)
+            except StopIteration as done:
+                yield Done(done.value)
+                return
+            reply = error = None
+            if isinstance(item, Effect):
+                try:
+                    async with aclosing(perform(item)) as performance:
+                        async for piece in performance:
+                            if isinstance(piece, Done):
+                                reply = piece.value
+                            else:
+                                yield piece
+                except Exception as caught:
+                    error = caught
+            else:
+                yield item

@@ -1,0 +1,208 @@
+"""What the runtime drives: one live sandbox, and what it says and is told."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from sanderling.errors import SandboxError
+
+from . import kernel
+
+FINAL_ANSWER = "final_answer"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """What the code sees of a tool: it can be called by name, read with ``help`` and no more.
+
+    Attributes:
+        name: An identifier.
+        signature: Such as ``(city: str, days: int = 3) -> str``. A default that is no literal stays
+            with the host, and is shown as ``...``.
+        doc: The docstring.
+        final: Whether a call that succeeds ends the step, with its value as the final answer.
+
+    Raises:
+        ValueError: The name or the signature cannot be read.
+    """
+
+    name: str
+    signature: str
+    doc: str
+    final: bool = False
+
+    def __post_init__(self) -> None:
+        kernel.binder(self.name, self.signature)
+
+    @classmethod
+    def of(
+        cls, name: str, like: Callable[..., object] | inspect.Signature, doc: str = ""
+    ) -> ToolSpec:
+        """Describes a tool by the signature of a function; ``final_answer`` is the final one.
+
+        Annotations that do not read as Python are left out; so are all, where nothing is known.
+        """
+        if not isinstance(like, inspect.Signature):
+            try:
+                like = inspect.signature(like)
+            except ValueError:  # some functions written in C tell nothing about themselves
+                return cls(name, "(*args, **kwargs)", doc, final=name == FINAL_ANSWER)
+        return cls(name, _signature_text(like), doc, final=name == FINAL_ANSWER)
+
+
+@dataclass(frozen=True, slots=True)
+class Printed:
+    """The code printed this."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolRequest:
+    """The code calls a tool, and waits for `Interpreter.reply` or `Interpreter.fail`.
+
+    Attributes:
+        id: Names the call; unique within the life of the interpreter.
+        name: The tool.
+        args: Positional arguments, as the code wrote them.
+        kwargs: Keyword arguments, as the code wrote them.
+        alone: Whether the code has no other thread that could call meanwhile: then the tool may run
+            in the thread that drives, which is the one that things bound to a thread belong to.
+    """
+
+    id: str
+    name: str
+    args: tuple[object, ...]
+    kwargs: dict[str, object]
+    alone: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CodeResult:
+    """What came of one step of code.
+
+    Attributes:
+        output: The final answer, or the value of the last expression. A value that cannot leave the
+            sandbox is an `Opaque` that shows its repr.
+        text: What ``str()`` says of it.
+        logs: What the code printed.
+        is_final_answer: Whether the step gave the final answer.
+        error: Why it failed: `InterpreterError` with the traceback, `SandboxTimeout`,
+            `SandboxCrashed` or `SandboxViolation`.
+        threads: How many threads of the code still run.
+    """
+
+    output: object = None
+    text: str = ""
+    logs: str = ""
+    is_final_answer: bool = False
+    error: SandboxError | None = None
+    threads: int = field(default=0, compare=False)
+
+
+class Interpreter(Protocol):
+    """One live sandbox: the Python of one run. Variables stay from step to step.
+
+    It starts when the first step needs it. If it has to be killed, the next step starts a new one,
+    which gets the same tools and the variables of `set_variables`.
+    """
+
+    @property
+    def layers(self) -> Mapping[str, object]:
+        """The walls in force; empty before the first step."""
+
+    def open(self) -> None:
+        """Starts the sandbox now rather than with the first step.
+
+        Raises:
+            SandboxUnavailable: It cannot be started, or not be locked.
+        """
+
+    async def aopen(self) -> None:
+        """Does the same under asyncio."""
+
+    def set_tools(self, specs: Sequence[ToolSpec]) -> None:
+        """Puts these tools in the place of those before, from the next step on."""
+
+    def set_variables(self, variables: Mapping[str, object]) -> None:
+        """Sets variables, from the next step on.
+
+        Raises:
+            CodecError: A value cannot enter the sandbox.
+        """
+
+    def execute(self, code: str) -> Generator[ToolRequest | Printed, None, CodeResult]:
+        """Runs one step in the calling thread.
+
+        Yields:
+            What the code prints, and the tools it calls. All that is ready comes before the next
+            wait, so that several calls can be answered at once, from any thread.
+
+        Returns:
+            The result. Faults of the code are in it, not raised.
+
+        Raises:
+            SandboxUnavailable: The sandbox cannot be started.
+            RuntimeError: A step runs already, or the interpreter is closed.
+        """
+
+    def aexecute(self, code: str) -> AsyncGenerator[ToolRequest | Printed | CodeResult, None]:
+        """Does the same under asyncio; the result is the last item."""
+
+    def reply(self, request: ToolRequest, value: object) -> None:
+        """Answers a call, from any thread. A value that cannot enter the sandbox is an error there.
+
+        A call that does not wait any more, because its step has ended, is left alone.
+        """
+
+    def fail(self, request: ToolRequest, error: str) -> None:
+        """Makes a call raise in the sandbox, from any thread."""
+
+    def interrupt(self) -> None:
+        """Ends the step in progress, from any thread."""
+
+    def close(self) -> None:
+        """Ends the sandbox and removes its work folder. May be called again."""
+
+    async def aclose(self) -> None:
+        """Does the same under asyncio."""
+
+
+class _Verbatim:
+    """Shows itself as a text, where `inspect.Signature` writes an annotation."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __repr__(self) -> str:
+        return self._text
+
+
+def _signature_text(signature: inspect.Signature) -> str:
+    parameters = [
+        parameter.replace(annotation=_shown(parameter.annotation, parameter.empty))
+        for parameter in signature.parameters.values()
+    ]
+    returns = _shown(signature.return_annotation, signature.empty)
+    parameters = [
+        parameter
+        if parameter.default is parameter.empty
+        else parameter.replace(default=_shown(repr(parameter.default), _Verbatim("...")))
+        for parameter in parameters
+    ]
+    return str(signature.replace(parameters=parameters, return_annotation=returns))
+
+
+def _shown(thing: object, otherwise: object) -> object:
+    if thing is inspect.Signature.empty:
+        return otherwise
+    text = thing if isinstance(thing, str) else inspect.formatannotation(thing)
+    try:
+        ast.parse(text, mode="eval")
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return otherwise
+    return _Verbatim(text)

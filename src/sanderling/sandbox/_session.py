@@ -1,0 +1,293 @@
+"""The host's side of one kernel, without I/O: bytes go in, events and bytes come out.
+
+Whatever comes from the sandbox may have been written by the model's code. So every frame is checked
+against the state that it must fit, and the first that does not ends the session.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TypeAlias, TypeVar
+
+from sanderling.errors import SandboxUnavailable, SandboxViolation
+
+from . import kernel
+from ._interpreter import Printed, ToolRequest, ToolSpec
+
+Buffers: TypeAlias = "list[bytes | bytearray | memoryview]"
+Event: TypeAlias = "Ready | Printed | ToolRequest | Finished"
+_T = TypeVar("_T")
+_SLACK = 1_000  # characters of notes that the kernel adds to the output
+_NAMES = re.compile(r"\w{1,200}")
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """The kernel is locked and waits for orders.
+
+    Attributes:
+        layers: The walls in force.
+        versions: Of Python and of the kernel.
+    """
+
+    layers: Mapping[str, object]
+    versions: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What the code raised: the class, its message, and the traceback that ends in it."""
+
+    type: str
+    message: str
+    traceback: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A step ended by itself.
+
+    Attributes:
+        output: The value of its last expression.
+        text: What ``str()`` says of it.
+        error: What it raised.
+        interrupted: Whether an interrupt reached the code.
+        threads: How many threads of the code still run.
+    """
+
+    output: object
+    text: str
+    error: Fault | None
+    interrupted: bool
+    threads: int
+
+
+class Session:
+    """One conversation with one kernel.
+
+    A method that says something to the kernel returns the buffers to be sent; `received` tells what
+    the kernel said. After a `SandboxViolation` the session is over.
+
+    Args:
+        max_calls: Tool calls that one step may make.
+        max_output: Characters that one step may print.
+    """
+
+    def __init__(self, max_calls: int = 10_000, max_output: int = 50_000) -> None:
+        self._max_calls = max_calls
+        self._max_output = max_output
+        self._reader = kernel.FrameReader()
+        self._ready = False
+        self._step: int | None = None
+        self._finals: set[str] = set()
+        self._last_call = 0
+        self._calls_left = 0
+        self._open: dict[str, tuple[int, bool]] = {}  # calls without a reply: key, and if final
+        self._abandoned: list[int] = []
+        self._printed: list[str] = []
+        self._output_left = 0
+        self.final: tuple[object] | None = None
+
+    @property
+    def running(self) -> bool:
+        """Whether a step is in progress."""
+        return self._step is not None
+
+    @property
+    def waiting(self) -> bool:
+        """Whether a call waits for its reply."""
+        return bool(self._open)
+
+    @property
+    def logs(self) -> str:
+        """What the step printed so far."""
+        return "".join(self._printed)
+
+    def hello(self, imports: Iterable[str]) -> Buffers:
+        """Begins the conversation."""
+        fields = {"imports": list(imports), "output": self._max_output, "calls": self._max_calls}
+        return kernel.pack("hello", fields)
+
+    def tools(self, specs: Iterable[ToolSpec]) -> Buffers:
+        """Puts these tools in the place of those before."""
+        known = [
+            {"name": spec.name, "signature": spec.signature, "doc": spec.doc, "final": spec.final}
+            for spec in specs
+        ]
+        self._finals = {spec.name for spec in specs if spec.final}
+        return kernel.pack("tools", {"tools": known})
+
+    def variables(self, variables: Mapping[str, object]) -> Buffers:
+        """Sets variables.
+
+        Raises:
+            CodecError: A value cannot cross.
+        """
+        encoded, blobs = kernel.encode(dict(variables))
+        return kernel.pack("set", {"v": encoded}, blobs)
+
+    def execute(self, step: int, code: str) -> Buffers:
+        """Starts a step; its number must be larger than those before.
+
+        Raises:
+            CodecError: The code is larger than a frame.
+        """
+        buffers = kernel.pack("exec", {"id": step, "code": code})
+        refusals = self._refuse(self._abandoned, "the step that made this call has ended")
+        self._abandoned = []
+        self._step = step
+        self._calls_left = self._max_calls
+        self._output_left = self._max_output + _SLACK
+        self._printed = []
+        self.final = None
+        return [*refusals, *buffers]
+
+    def reply(self, request: ToolRequest, value: object) -> Buffers:
+        """Answers a call. Nothing is sent where it does not wait any more."""
+        key, final = self._open.get(request.id, (None, False))
+        if key is None:
+            return []
+        if final:
+            # The value stays here: whatever the code does with its step, this answer is the answer.
+            self.final = self.final or (value,)
+            value = None
+        try:
+            encoded, blobs = kernel.encode(value)
+            buffers = kernel.pack("ret", {"id": key, "v": encoded}, blobs)
+        except kernel.CodecError as error:
+            return self.fail(request, f"what {request.name} returned did not arrive: {error}")
+        del self._open[request.id]
+        return buffers
+
+    def fail(self, request: ToolRequest, error: str) -> Buffers:
+        """Answers a call with an error. Nothing is sent where it does not wait any more."""
+        key, _ = self._open.pop(request.id, (None, False))
+        return [] if key is None else self._refuse([key], error)
+
+    def interrupt(self) -> Buffers:
+        """Answers all calls that wait, so that no thread of the code is kept by one."""
+        keys = [key for key, _ in self._open.values()]
+        self._open = {}
+        return self._refuse(keys, "the step was interrupted")
+
+    def _refuse(self, keys: Iterable[int], error: str) -> Buffers:
+        shown = error[: kernel.MAX_SHOWN]
+        return [part for key in keys for part in kernel.pack("ret", {"id": key, "e": shown})]
+
+    def space(self) -> memoryview:
+        """Returns where the next bytes from the kernel go."""
+        return self._reader.space()
+
+    def advance(self, count: int) -> list[Event]:
+        """Takes note of `count` bytes that were put into `space`.
+
+        Raises:
+            SandboxViolation: They are not what a kernel would say.
+            SandboxUnavailable: The kernel says that it could not be locked.
+        """
+        return self._checked(filter(None, [self._guarded_advance(count)]))
+
+    def feed(self, data: bytes) -> list[Event]:
+        """Does what `space` and `advance` do, for bytes that lie elsewhere."""
+        return self._checked(self._reader.feed(data))
+
+    def _guarded_advance(self, count: int) -> kernel.Frame | None:
+        try:
+            return self._reader.advance(count)
+        except Exception as error:
+            raise self._violation(error) from error
+
+    def _checked(self, frames: Iterable[kernel.Frame]) -> list[Event]:
+        try:
+            return [event for frame in frames for event in self._read(frame)]
+        except (SandboxViolation, SandboxUnavailable):
+            raise
+        except Exception as error:
+            raise self._violation(error) from error
+
+    def _violation(self, error: Exception) -> SandboxViolation:
+        told = f"{type(error).__name__}: {str(error)[:200]}"
+        return SandboxViolation(
+            f"The sandbox broke its protocol ({told}), so it was killed.", self.logs
+        )
+
+    def _read(self, frame: kernel.Frame) -> Iterator[Event]:
+        fields = frame.fields
+        if not self._ready:
+            yield self._read_ready(frame)
+            return
+        step = _typed(fields["step" if frame.kind == "call" else "id"], int)
+        if self._step is None or step != self._step:
+            return  # of a step that is over; nobody is interested any more
+        if frame.kind == "out":
+            text = _typed(fields["text"], str)
+            self._output_left -= len(text)
+            if self._output_left < 0:
+                raise ValueError("more output than was agreed")
+            self._printed.append(text)
+            yield Printed(text)
+        elif frame.kind == "call":
+            yield self._read_call(frame, step)
+        elif frame.kind == "done":
+            yield self._read_done(frame)
+        else:
+            raise ValueError("a kind of message that is not known")
+
+    def _read_ready(self, frame: kernel.Frame) -> Ready:
+        if frame.kind == "failed":
+            raise SandboxUnavailable(_typed(frame.fields["reason"], str)[: kernel.MAX_SHOWN])
+        if frame.kind != "ready":
+            raise ValueError("spoke before it was ready")
+        layers, versions = frame.fields["layers"], frame.fields["versions"]
+        self._ready = True
+        return Ready(MappingProxyType(_typed(layers, dict)), _typed(versions, dict))
+
+    def _read_call(self, frame: kernel.Frame, step: int) -> ToolRequest:
+        key = _typed(frame.fields["id"], int)
+        if key <= self._last_call:
+            raise ValueError("the id of a call was used before")
+        self._last_call = key
+        self._calls_left -= 1
+        if self._calls_left < 0:
+            raise ValueError("more calls than was agreed")
+        name = _typed(frame.fields["name"], str)
+        if not _NAMES.fullmatch(name):
+            raise ValueError("a call of something that is no name")
+        args, kwargs = _typed(frame.value("args"), list), _typed(frame.value("kwargs"), dict)
+        request = ToolRequest(
+            id=f"step_{step}_call_{key}",
+            name=name,
+            args=tuple(args),
+            kwargs={_typed(key, str): value for key, value in kwargs.items()},
+            alone=_typed(frame.fields["alone"], bool),
+        )
+        self._open[request.id] = (key, name in self._finals)
+        return request
+
+    def _read_done(self, frame: kernel.Frame) -> Finished:
+        fields = frame.fields
+        error = fields["error"]
+        fault = None
+        if error is not None:
+            told = _typed(error, dict)
+            fault = Fault(*(_typed(told[key], str) for key in ("type", "message", "traceback")))
+        finished = Finished(
+            output=frame.value("v"),
+            text=_typed(fields["text"], str),
+            error=fault,
+            interrupted=_typed(fields["interrupted"], bool),
+            threads=_typed(fields["threads"], int),
+        )
+        self._abandoned += [key for key, _ in self._open.values()]
+        self._open = {}
+        self._step = None
+        return finished
+
+
+def _typed(value: object, kind: type[_T]) -> _T:
+    if type(value) is not kind:
+        raise TypeError(f"a {type(value).__name__} where a {kind.__name__} belongs")
+    return value

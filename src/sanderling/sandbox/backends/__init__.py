@@ -1,0 +1,1 @@
+"""Where code runs: one file for each kind of place."""

@@ -1,0 +1,17 @@
+"""Walls that the Linux kernel keeps: locks the current process for good.
+
+Standard library only, and importable by itself as ``lockdown``: the child that is to be locked
+imports it before it locks itself, and has nothing else of Sanderling.
+
+Host: ``policy_for(workdir)``, sent over as JSON. Child: ``harden_process(keep)``, then
+``lock(Policy.from_json(text))``, then the foreign code.
+"""
+
+from ._errors import LockdownError
+from ._host import policy_for
+from ._lock import lock
+from ._policy import Policy
+from ._probe import Layer, probe
+from ._process import harden_process
+
+__all__ = ["Layer", "LockdownError", "Policy", "harden_process", "lock", "policy_for", "probe"]

@@ -1,0 +1,187 @@
+"""Namespaces with a root of their own: what is not listed does not even exist.
+
+The process enters new user, mount, IPC, UTS and network namespaces, which needs no privilege where
+the machine lets users make user namespaces. Its root becomes a small read-only tmpfs that holds
+read-only mounts of the listed paths, and the work folder. A PID namespace is not made here: only
+the children of a process can be in a new one, so that is the business of who starts this process.
+
+Source: mount_namespaces(7), user_namespaces(7), open_tree(2), mount_setattr(2), pivot_root(2).
+"""
+
+import os
+import stat
+import struct
+from collections.abc import Iterable
+from pathlib import Path
+
+from ._errors import LockdownError
+from ._linux import syscall
+from ._policy import Policy
+
+NAMESPACES = {
+    "user": 0x10000000,
+    "mount": 0x00020000,
+    "ipc": 0x08000000,
+    "uts": 0x04000000,
+    "net": 0x40000000,
+}
+"""What is entered, by name: the ``CLONE_NEW*`` flag."""
+
+_AT_FDCWD = -100
+_AT_EMPTY_PATH, _AT_RECURSIVE = 0x1000, 0x8000
+_OPEN_TREE_CLONE, _MOVE_MOUNT_F_EMPTY_PATH = 0x1, 0x4
+_MS_REC, _MS_PRIVATE = 0x4000, 0x40000
+_RDONLY, _NOSUID, _NODEV, _NOEXEC = 0x1, 0x2, 0x4, 0x8  # MOUNT_ATTR_*
+_FSCONFIG_SET_STRING, _FSCONFIG_CMD_CREATE = 1, 6
+_MNT_DETACH = 2
+
+_HOST_NAME = b"sandbox"
+_ROOT_BYTES, _ROOT_FILES = 1 << 20, 4096  # it holds mount points and links, nothing else
+_REMEDY = (
+    "Let users make user namespaces on this machine (sysctl user.max_user_namespaces; on Ubuntu "
+    "kernel.apparmor_restrict_unprivileged_userns=0), or do without: namespaces=False"
+)
+
+
+def enter(policy: Policy) -> list[str]:
+    """Moves this process into its own namespaces and root, and there into the work folder.
+
+    Returns:
+        The names of the namespaces.
+
+    Raises:
+        LockdownError: The machine does not let us; the process is then half moved: end it.
+    """
+    try:
+        _unshare()
+        # The new root is built over the work folder: all of the host's tree is read before that.
+        stage = Path(policy.workdir).resolve()
+        links = _links(policy)
+        trees = _trees(policy, stage)
+        _attach(_tmpfs(_ROOT_BYTES, _ROOT_FILES, mode="755"), stage)
+        for link, target in links.items():
+            place = _within(stage, link)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.symlink_to(target)
+        for path, tree in sorted(trees.items()):
+            _attach(tree, _within(stage, path))
+        _pivot(stage)
+        os.chdir(stage)
+    except OSError as error:
+        raise LockdownError("namespaces", str(error), _REMEDY) from error
+    return list(NAMESPACES)
+
+
+def _unshare() -> None:
+    user, group = os.geteuid(), os.getegid()
+    syscall("unshare", sum(NAMESPACES.values()))
+    # The kernel takes a group's map from a process without privilege that gave up setgroups.
+    for name, text in (
+        ("setgroups", "deny"),
+        ("uid_map", f"{user} {user} 1"),
+        ("gid_map", f"{group} {group} 1"),
+    ):
+        Path("/proc/self", name).write_text(text, encoding="ascii")
+    syscall("sethostname", _HOST_NAME, len(_HOST_NAME))
+    syscall("mount", b"none", b"/", None, _MS_REC | _MS_PRIVATE, None)
+
+
+def _links(policy: Policy) -> dict[Path, Path]:
+    """Returns the symbolic links on the way to the listed paths, and what each of them says."""
+    links: dict[Path, Path] = {}
+    for path in _reachable([*policy.read, *policy.write]):
+        walked, rest = Path("/"), list(path.parts[1:])
+        while rest:
+            part = rest.pop(0)
+            step = walked.parent if part == ".." else walked / part
+            if not step.is_symlink():
+                walked = step
+                continue
+            links[step] = target = step.readlink()
+            rest = [*target.parts, *rest]
+            if target.is_absolute():
+                walked = Path(rest.pop(0))
+    return links
+
+
+def _trees(policy: Policy, workdir: Path) -> dict[Path, int]:
+    """Copies what is listed, each path with all that is mounted beneath it.
+
+    Returns:
+        Where each copy belongs, and the descriptor of the copy: nothing shows it yet.
+    """
+    read = {path.resolve() for path in _reachable(policy.read)}
+    write = {path.resolve() for path in _reachable(policy.write)}
+    attributes = {path: _RDONLY for path in read if read.isdisjoint(path.parents)}
+    attributes |= dict.fromkeys(write - {workdir}, 0)
+    trees = {path: _copy(path, more) for path, more in attributes.items()}
+    if policy.workdir_bytes is None:
+        trees[workdir] = _copy(workdir, _NOEXEC)
+    else:
+        trees[workdir] = _tmpfs(policy.workdir_bytes, policy.workdir_files, mode="700")
+    return trees
+
+
+def _copy(path: Path, attributes: int) -> int:
+    if not stat.S_ISCHR(path.stat().st_mode):
+        attributes |= _NODEV
+    tree = syscall(
+        "open_tree",
+        _AT_FDCWD,
+        os.fsencode(path),
+        _OPEN_TREE_CLONE | _AT_RECURSIVE | os.O_CLOEXEC,
+    )
+    _set_attributes(tree, b"", _AT_EMPTY_PATH | _AT_RECURSIVE, attributes | _NOSUID)
+    return tree
+
+
+def _attach(tree: int, place: Path) -> None:
+    if stat.S_ISDIR(os.fstat(tree).st_mode):
+        place.mkdir(parents=True, exist_ok=True)
+    else:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.touch()
+    syscall("move_mount", tree, b"", _AT_FDCWD, os.fsencode(place), _MOVE_MOUNT_F_EMPTY_PATH)
+    os.close(tree)
+
+
+def _pivot(root: Path) -> None:
+    os.chdir(root)
+    # Onto itself: the old root then lies over the new one, and detaching it leaves the new.
+    syscall("pivot_root", b".", b".")
+    syscall("umount2", b".", _MNT_DETACH)
+    os.chdir("/")
+    _set_attributes(_AT_FDCWD, b"/", 0, _RDONLY | _NOSUID | _NODEV | _NOEXEC)
+
+
+def _tmpfs(size: int, files: int, mode: str) -> int:
+    """Returns the descriptor of a new tmpfs that nothing shows yet."""
+    context = syscall("fsopen", b"tmpfs", 0)
+    try:
+        for key, value in {"size": str(size), "nr_inodes": str(files), "mode": mode}.items():
+            syscall("fsconfig", context, _FSCONFIG_SET_STRING, key.encode(), value.encode(), 0)
+        syscall("fsconfig", context, _FSCONFIG_CMD_CREATE, None, None, 0)
+        return syscall("fsmount", context, 0, _NOSUID | _NODEV | _NOEXEC)
+    finally:
+        os.close(context)
+
+
+def _set_attributes(folder: int, path: bytes, flags: int, attributes: int) -> None:
+    # struct mount_attr { u64 attr_set, attr_clr, propagation, userns_fd; }
+    wanted = struct.pack("<4Q", attributes, 0, 0, 0)
+    syscall("mount_setattr", folder, path, flags, wanted, len(wanted))
+
+
+def _within(stage: Path, path: Path) -> Path:
+    return stage / path.relative_to("/")
+
+
+def _reachable(paths: Iterable[str]) -> list[Path]:
+    found: list[Path] = []
+    for path in map(Path, paths):
+        try:
+            path.stat()
+        except (FileNotFoundError, NotADirectoryError, PermissionError):
+            continue  # what cannot be reached now cannot be reached behind the walls either
+        found.append(path)
+    return found

@@ -1,0 +1,129 @@
+"""What this machine offers, layer by layer, without touching the process that asks."""
+
+import functools
+import struct
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from ._errors import LockdownError
+from ._landlock import TRUNCATE_ABI, abi
+from ._linux import machine, syscall
+from ._own_root import NAMESPACES
+from ._paths import interpreter_paths
+from ._policy import Policy
+from ._rules import KILL
+from ._seccomp import REMEDY
+
+_GET_ACTION_AVAIL = 2  # an operation of seccomp(2)
+_PATIENCE = 30.0  # seconds for a fresh interpreter on a loaded machine
+
+# Argument 1: the folder that holds this package; argument 2: the policy.
+_ENTER = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from lockdown._errors import LockdownError
+from lockdown._own_root import enter
+from lockdown._policy import Policy
+try:
+    enter(Policy.from_json(sys.argv[2]))
+except LockdownError as error:
+    sys.exit(str(error))
+"""
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One layer of the walls, on this machine."""
+
+    name: str
+    available: bool
+    required: bool
+    """False: it is used where it is available, and `lock` works without it."""
+    detail: str
+    """What there is, or why it is missing and what to do about it."""
+
+
+def probe() -> tuple[Layer, ...]:
+    """Returns what this machine offers; `lock` works if all required layers are available.
+
+    On the first call it starts an interpreter to try the namespaces.
+    """
+    layers = [_layer("machine", machine)]
+    if layers[0].available:
+        layers.append(_layer("landlock", _landlock))
+        layers.append(_layer("seccomp", _seccomp))
+        missing = why_no_namespaces()
+        layers.append(
+            Layer(
+                "namespaces",
+                missing is None,
+                required=False,
+                detail=missing or ", ".join(NAMESPACES),
+            )
+        )
+    return tuple(layers)
+
+
+@functools.cache
+def why_no_namespaces() -> str | None:
+    """Returns why this machine gives a process no namespaces and root of its own; None if it does.
+
+    A fresh interpreter tries it: the process that asks stays as it is.
+    """
+    import subprocess
+    import tempfile
+
+    try:
+        machine()
+        abi()  # a kernel without Landlock lacks the mount calls, too; and nothing locks without it
+    except LockdownError as error:
+        return str(error)
+    package = str(Path(__file__).resolve().parents[1])
+    with tempfile.TemporaryDirectory() as folder:
+        policy = Policy(
+            read=interpreter_paths(),
+            write=(folder, "/dev/null"),
+            workdir=folder,
+            memory_bytes=0,
+            file_bytes=0,
+            open_files=0,
+            namespaces=True,
+            workdir_bytes=1 << 20,
+        )
+        command = [sys.executable, "-I", "-S", "-B", "-c", _ENTER, package, policy.to_json()]
+        try:
+            tried = subprocess.run(  # noqa: S603 - this interpreter, our own script
+                command,
+                env={},
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=_PATIENCE,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return f"namespaces: could not be tried: {error}"
+    return tried.stderr.strip() if tried.returncode else None
+
+
+def _landlock() -> str:
+    version = abi()
+    gap = "" if version >= TRUNCATE_ABI else "; seccomp refuses to truncate by path instead"
+    return f"ABI {version}{gap}"
+
+
+def _seccomp() -> str:
+    try:
+        syscall("seccomp", _GET_ACTION_AVAIL, 0, struct.pack("<I", KILL))
+    except OSError as error:
+        raise LockdownError("seccomp", str(error), REMEDY) from error
+    return "filters"
+
+
+def _layer(name: str, find: Callable[[], str]) -> Layer:
+    try:
+        return Layer(name, available=True, required=True, detail=find())
+    except LockdownError as error:
+        return Layer(name, available=False, required=True, detail=str(error))

@@ -1,0 +1,269 @@
+"""What the seccomp filter says about each system call: data, by name, with the reason.
+
+A call that no rule names is refused with EPERM, or with ENOSYS when it is younger than this list
+(see `_syscalls.HIGHEST_KNOWN`), so that the C library takes its older way.
+"""
+
+import errno
+from dataclasses import dataclass
+
+ALLOW = 0x7FFF0000  # SECCOMP_RET_ALLOW
+KILL = 0x80000000  # SECCOMP_RET_KILL_PROCESS
+NOTIFY = 0x7FC00000  # SECCOMP_RET_USER_NOTIF: ask the holder of the listener
+_ERRNO = 0x00050000  # SECCOMP_RET_ERRNO
+
+Verdict = int
+
+
+def fail(code: int) -> Verdict:
+    """Returns the verdict "do nothing, return this errno" (0: pretend that it worked)."""
+    return _ERRNO | code
+
+
+DENY = fail(errno.EPERM)
+ABSENT = fail(errno.ENOSYS)
+PRETEND = fail(0)
+
+
+@dataclass(frozen=True)
+class Where:
+    """A condition: the low 32 bits of an argument, masked, are one of `values`.
+
+    All arguments that the rules look at are 32 bits wide to the kernel.
+    """
+
+    argument: int
+    values: tuple[int, ...]
+    mask: int = 0xFFFFFFFF
+
+
+@dataclass(frozen=True)
+class Case:
+    """The verdict `then`, if all conditions hold."""
+
+    conditions: tuple[Where, ...]
+    then: Verdict
+
+
+@dataclass(frozen=True)
+class Rule:
+    """The verdict about some calls: of the first case that fits, or else `otherwise`."""
+
+    calls: str
+    why: str
+    otherwise: Verdict
+    cases: tuple[Case, ...] = ()
+
+    def names(self) -> tuple[str, ...]:
+        """Returns the names of the calls."""
+        return tuple(self.calls.split())
+
+
+_ALLOWED = {
+    "memory of the process, bounded by RLIMIT_AS": "mmap munmap mprotect mremap brk madvise msync",
+    "open files: each was opened under Landlock or handed over by the host": """
+        read write close lseek pread64 pwrite64 readv writev preadv pwritev preadv2 pwritev2
+        dup dup2 dup3 close_range flock fsync fdatasync ftruncate fallocate fadvise64 readahead
+        copy_file_range sendfile pipe pipe2 eventfd eventfd2
+        timerfd_create timerfd_settime timerfd_gettime""",
+    "paths: Landlock decides": """
+        creat mkdir mkdirat rmdir link linkat unlink unlinkat symlink symlinkat
+        rename renameat renameat2 readlink readlinkat access faccessat faccessat2
+        getdents getdents64 getcwd chdir fchdir umask""",
+    "metadata: Landlock does not cover it; hidden only by an own root": """
+        stat lstat fstat newfstatat statx statfs fstatfs""",
+    "waiting": """
+        select pselect6 poll ppoll epoll_create epoll_create1 epoll_ctl epoll_wait epoll_pwait
+        epoll_pwait2 pause nanosleep clock_nanosleep getitimer setitimer alarm sched_yield
+        restart_syscall""",
+    "threads": """
+        futex futex_wait futex_wake futex_waitv futex_requeue set_robust_list set_tid_address rseq
+        exit exit_group wait4 waitid""",
+    "signals that stay inside": """
+        rt_sigaction rt_sigprocmask rt_sigreturn rt_sigpending rt_sigtimedwait rt_sigsuspend
+        sigaltstack""",
+    "facts about this process and machine": """
+        getpid gettid getppid getuid geteuid getgid getegid getgroups getresuid getresgid
+        getpgrp getpgid getsid getrlimit getrusage times uname sysinfo getcpu getrandom
+        time gettimeofday clock_gettime clock_getres getpriority sched_getaffinity sched_getparam
+        sched_getscheduler sched_get_priority_max sched_get_priority_min""",
+    "talk over sockets that exist: none can be made, connected or bound": """
+        sendto recvfrom sendmsg recvmsg shutdown getsockname getpeername getsockopt""",
+}
+
+# clone(2): any of these flags makes a namespace.
+_NEW_NAMESPACE = 0x7E020080
+_CLONE_THREAD = 0x00010000
+_F_DUPFD, _F_GETFD, _F_SETFD, _F_GETFL, _F_SETFL = 0, 1, 2, 3, 4
+_F_GETLK, _F_SETLK, _F_SETLKW = 5, 6, 7
+_F_OFD_GETLK, _F_OFD_SETLK, _F_OFD_SETLKW = 36, 37, 38
+_F_DUPFD_CLOEXEC, _F_GETPIPE_SZ = 1030, 1032
+_AF_UNIX, _SOCK_STREAM, _SOCK_TYPE_MASK = 1, 1, 0xF
+_SOL_SOCKET = 1
+_SO_SNDBUF, _SO_RCVBUF, _SO_KEEPALIVE, _SO_RCVTIMEO, _SO_SNDTIMEO = 7, 8, 9, 20, 21
+_PR_GET_PDEATHSIG, _PR_GET_DUMPABLE, _PR_SET_NAME, _PR_GET_NAME = 2, 3, 15, 16
+_PR_SVE_GET_VL, _PR_SET_VMA = 51, 0x53564D41
+_TCGETS, _TIOCGWINSZ = 0x5401, 0x5413
+_FIONREAD, _FIONBIO, _FIONCLEX, _FIOCLEX = 0x541B, 0x5421, 0x5450, 0x5451
+_ARCH_GET_XCOMP_SUPP, _ARCH_GET_XCOMP_PERM, _ARCH_REQ_XCOMP_PERM = 0x1021, 0x1022, 0x1023
+_O_ACCMODE, _O_WRONLY, _O_RDWR, _O_TRUNC, _O_ASYNC = 3, 1, 2, 0x200, 0x2000
+
+
+def rules(
+    own_pid: int | None, *, new_process: Verdict = DENY, truncate_by_path: bool = True
+) -> tuple[Rule, ...]:
+    """Returns the rules for one process; no call is named twice.
+
+    Args:
+        own_pid: The only process that may be signalled, as this process's ``getpid()`` gives it.
+            None leaves that to Landlock's scope (ABI 6): for a process that is copied by fork.
+        new_process: The verdict on ``clone`` that would make a process, not a thread.
+        truncate_by_path: False where Landlock does not govern truncation (below ABI 3).
+    """
+    this_process = (0,) if own_pid is None else (0, own_pid)
+    return (
+        *(Rule(calls, why, ALLOW) for why, calls in _ALLOWED.items()),
+        Rule(
+            "clone",
+            "threads, no processes, no namespaces",
+            DENY,
+            (
+                Case((Where(0, (_CLONE_THREAD,), _CLONE_THREAD | _NEW_NAMESPACE),), ALLOW),
+                Case((Where(0, (0,), _CLONE_THREAD | _NEW_NAMESPACE),), new_process),
+            ),
+        ),
+        Rule(
+            "clone3",
+            "its flags lie behind a pointer; the C library falls back to clone",
+            ABSENT,
+        ),
+        Rule(
+            "fcntl",
+            "no F_SETOWN, F_SETSIG or O_ASYNC: with them the kernel signals any process of this "
+            "user; no larger pipes, leases or notifications either",
+            DENY,
+            (
+                Case((Where(1, (_F_SETFL,)), Where(2, (0,), _O_ASYNC)), ALLOW),
+                *_one_of(
+                    1,
+                    *(_F_DUPFD, _F_DUPFD_CLOEXEC, _F_GETFD, _F_SETFD, _F_GETFL),
+                    *(_F_GETLK, _F_SETLK, _F_SETLKW),
+                    *(_F_OFD_GETLK, _F_OFD_SETLK, _F_OFD_SETLKW, _F_GETPIPE_SZ),
+                ),
+            ),
+        ),
+        Rule(
+            "socketpair",
+            "asyncio wakes itself through one; a datagram pair could send to any socket by path",
+            DENY,
+            (
+                Case(
+                    (Where(0, (_AF_UNIX,)), Where(1, (_SOCK_STREAM,), _SOCK_TYPE_MASK)),
+                    ALLOW,
+                ),
+            ),
+        ),
+        Rule(
+            "setsockopt",
+            "buffer sizes and time-outs; no packet filter programs",
+            DENY,
+            (
+                Case(
+                    (
+                        Where(1, (_SOL_SOCKET,)),
+                        Where(
+                            2,
+                            (_SO_SNDBUF, _SO_RCVBUF, _SO_KEEPALIVE, _SO_RCVTIMEO, _SO_SNDTIMEO),
+                        ),
+                    ),
+                    ALLOW,
+                ),
+            ),
+        ),
+        Rule(
+            "kill tgkill",
+            "signals to itself (abort, raise_signal, pthread_kill)",
+            ALLOW if own_pid is None else DENY,
+            () if own_pid is None else _one_of(0, own_pid),
+        ),
+        Rule(
+            "prlimit64 sched_setaffinity",
+            "of itself: Landlock does not keep them from other processes",
+            DENY,
+            _one_of(0, *this_process),
+        ),
+        Rule(
+            "prctl",
+            "names of threads and mappings, and reading",
+            DENY,
+            _one_of(
+                0,
+                *(_PR_GET_PDEATHSIG, _PR_GET_DUMPABLE, _PR_SET_NAME, _PR_GET_NAME),
+                *(_PR_SVE_GET_VL, _PR_SET_VMA),
+            ),
+        ),
+        Rule(
+            "arch_prctl",
+            "permission to use the AMX registers",
+            DENY,
+            _one_of(0, _ARCH_GET_XCOMP_SUPP, _ARCH_GET_XCOMP_PERM, _ARCH_REQ_XCOMP_PERM),
+        ),
+        Rule(
+            "ioctl",
+            "is it a terminal, how much is there to read, block or not; nothing is typed into a "
+            "terminal",
+            fail(errno.ENOTTY),
+            _one_of(1, _TCGETS, _TIOCGWINSZ, _FIONREAD, _FIONBIO, _FIONCLEX, _FIOCLEX),
+        ),
+        Rule(
+            "chmod fchmod fchmodat fchmodat2 chown fchown lchown fchownat "
+            "utime utimes utimensat futimesat",
+            "Landlock does not cover them; shutil.copy2, tarfile and zipfile must not fail",
+            PRETEND,
+        ),
+        Rule(
+            "listxattr llistxattr flistxattr getxattr lgetxattr fgetxattr setxattr lsetxattr "
+            "fsetxattr removexattr lremovexattr fremovexattr "
+            "listxattrat getxattrat setxattrat removexattrat",
+            "Landlock does not cover them; shutil.copy2 understands this error, not EPERM",
+            fail(errno.EOPNOTSUPP),
+        ),
+        Rule(
+            "mseal map_shadow_stack cachestat",
+            "the C library asks whether the kernel has them and does without",
+            ABSENT,
+        ),
+        *_opening(truncate_by_path),
+    )
+
+
+def count_allowed(rules: tuple[Rule, ...]) -> int:
+    """Returns how many calls may do something, some of them only with certain arguments."""
+    return sum(
+        len(rule.names())
+        for rule in rules
+        if ALLOW in (rule.otherwise, *(case.then for case in rule.cases))
+    )
+
+
+def _one_of(argument: int, *values: int) -> tuple[Case, ...]:
+    return (Case((Where(argument, values),), ALLOW),)
+
+
+def _opening(truncate_by_path: bool) -> tuple[Rule, ...]:
+    if truncate_by_path:
+        return (Rule("open openat openat2 truncate", "paths: Landlock decides", ALLOW),)
+    why = "Landlock below ABI 3 lets a file be emptied that it lets nobody write"
+
+    def flags_at(argument: int) -> tuple[Case, ...]:
+        return (
+            Case((Where(argument, (0,), _O_TRUNC),), ALLOW),
+            Case((Where(argument, (_O_WRONLY, _O_RDWR), _O_ACCMODE),), ALLOW),
+        )
+
+    return (
+        Rule("open", why, DENY, flags_at(1)),
+        Rule("openat", why, DENY, flags_at(2)),
+        Rule("openat2", why + "; its flags lie behind a pointer", ABSENT),
+        Rule("truncate", why, DENY),
+    )

@@ -1,0 +1,139 @@
+"""From blocking code to coroutines, and back.
+
+`wait_for` lets code without an event loop call a coroutine: one private loop, in a thread of its
+own, serves all callers, so that what a coroutine keeps (an HTTP connection, say) lives on between
+calls. `in_thread` lets an event loop call code that blocks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import contextvars
+import functools
+import os
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+# Waiting is all that most of these threads do, and a blocked caller may need a second one.
+_MAX_THREADS = 256
+
+
+class _Portal:
+    """An event loop that runs in a thread of its own."""
+
+    def __init__(self) -> None:
+        started: Future[asyncio.AbstractEventLoop] = Future()
+        self.thread = threading.Thread(
+            target=self._serve, args=(started,), name="sanderling-portal", daemon=True
+        )
+        self.thread.start()
+        self.loop = started.result()
+
+    @staticmethod
+    def _serve(started: Future[asyncio.AbstractEventLoop]) -> None:
+        with asyncio.Runner() as runner:
+            loop = runner.get_loop()
+            started.set_result(loop)
+            loop.run_forever()
+
+    def close(self) -> None:
+        """Cancels what runs, closes the loop and ends the thread."""
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self.thread.join()
+
+
+_lock = threading.Lock()
+
+
+def wait_for(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Runs a coroutine to its end, with the caller's context variables, and returns its result.
+
+    An interrupt of the caller (Ctrl-C) cancels the coroutine.
+
+    Raises:
+        RuntimeError: The caller is itself a coroutine that the private loop runs; it would wait
+            for itself.
+    """
+    portal = _open_portal()
+    if threading.current_thread() is portal.thread:
+        coroutine.close()
+        raise RuntimeError(
+            "An async tool called another async tool without await. "
+            "Use `await tool.acall(arguments)` or `await tool(...)` inside async tools."
+        )
+    context = contextvars.copy_context()
+
+    async def outcome() -> tuple[T, None] | tuple[None, BaseException]:
+        try:
+            return await coroutine, None
+        except (KeyboardInterrupt, SystemExit) as error:
+            # Raised inside a task these would end the loop and leave every caller waiting.
+            return None, error
+
+    async def task() -> tuple[T, None] | tuple[None, BaseException]:
+        return await asyncio.get_running_loop().create_task(outcome(), context=context)
+
+    future = asyncio.run_coroutine_threadsafe(task(), portal.loop)
+    try:
+        value, error = future.result()
+    finally:
+        future.cancel()
+    if error is not None:
+        raise error
+    return value  # type: ignore[return-value]  # a T, since there is no error
+
+
+async def in_thread(function: Callable[[], T]) -> T:
+    """Runs a function in a worker thread, with the caller's context variables.
+
+    When the awaiting task is cancelled, the function runs on to its end: a thread cannot be
+    stopped.
+    """
+    run = contextvars.copy_context().run
+    return await asyncio.get_running_loop().run_in_executor(
+        _threads(), run, _without_stop_iteration, function
+    )
+
+
+def _without_stop_iteration(function: Callable[[], T]) -> T:
+    try:
+        return function()
+    except StopIteration as error:
+        # A future refuses this exception, and whoever awaits it would wait for ever.
+        raise RuntimeError("The tool raised StopIteration") from error
+
+
+def _open_portal() -> _Portal:
+    with _lock:
+        return _shared_portal()
+
+
+@functools.cache
+def _shared_portal() -> _Portal:
+    portal = _Portal()
+    atexit.register(portal.close)
+    return portal
+
+
+@functools.cache
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(_MAX_THREADS, thread_name_prefix="sanderling-tool")
+
+
+def _forget() -> None:
+    # A forked child has these objects, but not their threads.
+    global _lock  # noqa: PLW0603 - it may be held by a thread that the child does not have
+    _lock = threading.Lock()
+    if _shared_portal.cache_info().currsize:
+        atexit.unregister(_shared_portal().close)
+    _shared_portal.cache_clear()
+    _threads.cache_clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)

@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sanderling.errors import AgentParsingError
+from sanderling.loop import CodeTags, extract_code, parse_json_tool_calls
+
+TAGS = CodeTags()
+
+
+@pytest.mark.parametrize(
+    ("reply", "code"),
+    [
+        ("Thought.\n<code>\nprint(1)\n</code>", "print(1)"),
+        ("<code>print(1)</code> and more prose", "print(1)"),
+        ("Thought.\n```python\nprint(1)\n```", "print(1)"),
+        ("Thought.\n```py\nprint(1)\n```<end_code>", "print(1)"),
+        ("Thought.\n```\nprint(1)\n```", "print(1)"),
+        ("<code>\n```python\nprint(1)\n```\n</code>", "print(1)"),
+        ("<code>\nprint(1)\n<end_code>", "print(1)"),
+        ("<code>\nprint(1)", "print(1)"),
+        ("<code>\nprint(1)\n</co", "print(1)"),
+        ("<code>\na = 1\n</code>\nthen\n<code>\nb = a\n</code>", "a = 1\n\nb = a"),
+        ("<code>\nx = '</code>'\nprint(x)\n</code>", "x = '</code>'\nprint(x)"),
+        ('<code>\nx = """\n</code>\n"""\n</code>', 'x = """\n</code>\n"""'),
+        ("<code>\nx = 1  # it's </code>", "x = 1  # it's"),
+        ("<code>\nif x:\n    y()\n</code>", "if x:\n    y()"),
+        ("<code>\n    indented()\n</code>", "    indented()"),
+        ("final_answer(42)", "final_answer(42)"),
+        ("import math\nmath.pi", "import math\nmath.pi"),
+    ],
+)
+def test_code_is_found_in_every_accepted_mark(reply: str, code: str) -> None:
+    assert extract_code(reply, TAGS) == code
+
+
+@pytest.mark.parametrize(
+    "reply",
+    ["", "The answer is 42.", "42", "Yes", "<code>\n</code>", '{"a": 1}', "(" * 300 + ")" * 300],
+)
+def test_prose_is_answered_with_the_form_that_is_wanted(reply: str) -> None:
+    with pytest.raises(AgentParsingError) as caught:
+        extract_code(reply, TAGS)
+    assert "<code>\nfinal_answer(" in str(caught.value)
+    assert reply[:100] in str(caught.value)
+
+
+def test_the_marks_that_were_asked_for_come_first() -> None:
+    reply = "[PY]\nprint('```')\n[/PY]\n```python\nno()\n```"
+    assert extract_code(reply, CodeTags("[PY]", "[/PY]")) == "print('```')"
+
+
+@pytest.mark.parametrize(
+    "reply", ["<code>\nprint(1", "```python\nprint(1)\nprint(", "<code>a()</code><code>b(", "f(1)"]
+)
+def test_half_a_block_is_not_run_when_the_reply_was_cut_off(reply: str) -> None:
+    with pytest.raises(AgentParsingError):
+        extract_code(reply, TAGS, cut_off=True)
+
+
+def test_a_whole_block_is_run_even_when_the_reply_was_cut_off_after_it() -> None:
+    assert extract_code("<code>f(1)</code> and then I w", TAGS, cut_off=True) == "f(1)"
+
+
+strings = st.text(st.characters(codec="utf-8", exclude_characters="\r"), max_size=20)
+
+
+@given(strings, st.sampled_from([TAGS, CodeTags("```python", "```"), CodeTags("[a*", "*b]")]))
+def test_a_block_comes_out_as_it_went_in(text: str, tags: CodeTags) -> None:
+    code = f"x = {text!r}\nprint(x)"
+    assert extract_code(f"Thinking.\n{tags.opening}\n{code}\n{tags.closing}", tags) == code
+
+
+@given(st.text(st.sampled_from("<code/>`'\"#\\\n x=1py"), max_size=60), st.booleans())
+def test_any_reply_gives_code_or_a_correction(reply: str, cut_off: bool) -> None:
+    with suppress(AgentParsingError):
+        assert extract_code(reply, TAGS, cut_off=cut_off).strip()
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.text(min_size=1, max_size=9), st.dictionaries(st.text(max_size=5), st.integers())
+        ),
+        min_size=1,
+        max_size=3,
+    )
+)
+def test_json_calls_are_found_in_prose(calls: list[tuple[str, dict[str, int]]]) -> None:
+    reply = "I call: " + " and ".join(
+        json.dumps({"name": name, "arguments": arguments}) for name, arguments in calls
+    )
+    found = parse_json_tool_calls(reply)
+    assert [(call.function.name, call.function.arguments) for call in found] == calls
+
+
+def test_json_calls_may_have_other_keys_and_come_in_a_list() -> None:
+    reply = '[{"tool": "add", "args": {"a": 1}}, {"tool": "sub"}] {broken'
+    found = parse_json_tool_calls(reply, "tool", "args")
+    assert [(c.function.name, c.function.arguments) for c in found] == [
+        ("add", {"a": 1}),
+        ("sub", {}),
+    ]
+
+
+@pytest.mark.parametrize("reply", ["", "no call", '{"a": 1}', "{" * 5000, '{"name": 3}'])
+def test_a_reply_without_calls_is_answered_with_the_form_that_is_wanted(reply: str) -> None:
+    with pytest.raises(AgentParsingError, match='"arguments"'):
+        parse_json_tool_calls(reply)

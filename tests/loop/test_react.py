@@ -1,0 +1,234 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from sanderling.errors import (
+    AgentGenerationError,
+    AgentMaxStepsError,
+    AgentParsingError,
+    AgentToolCallError,
+)
+from sanderling.loop import CallTool, CheckAnswer, Generate, Run, Together, ToolAction, react
+from sanderling.memory import ActionStep, AgentMemory, TaskStep
+from sanderling.messages import ChatMessage, MessageRole, TokenUsage
+from support.play import Player, says
+
+
+def a_run(max_steps: int = 5) -> Run:
+    memory = AgentMemory("system")
+    memory.steps.append(TaskStep("task"))
+    return Run("task", memory, max_steps)
+
+
+def forced(run: Run) -> list[ChatMessage]:
+    return [ChatMessage(MessageRole.USER, f"answer {run.task}")]
+
+
+def play(player: Player, run: Run) -> Any:
+    return player.play(react(run, ToolAction(("add", "final_answer")), forced))
+
+
+def actions(run: Run) -> list[ActionStep]:
+    return [step for step in run.memory.steps if isinstance(step, ActionStep)]
+
+
+def add(effect: CallTool) -> Any:
+    if effect.name == "final_answer":
+        return effect.arguments["answer"]
+    if effect.name != "add":
+        raise AgentToolCallError(f"no tool {effect.name}")
+    return effect.arguments["a"] + effect.arguments["b"]
+
+
+def test_events_come_in_order_and_the_answer_last() -> None:
+    player = Player(
+        [says("I add", ("add", {"a": 1, "b": 2})), says(None, ("final_answer", {"answer": 3}))],
+        call=add,
+    )
+    run = a_run()
+    assert play(player, run) == 3
+    step = ["StepStarted", "ToolCall", "ToolOutput", "ActionOutput", "ActionStep"]
+    assert player.names == [*step, *step, "FinalAnswerStep"]
+    assert player.events[-1].output == 3
+    first, second = actions(run)
+    assert (first.step_number, first.observations, first.is_final_answer) == (1, "3", False)
+    assert (second.step_number, second.action_output, second.is_final_answer) == (2, 3, True)
+    assert run.usage == TokenUsage(20, 4)
+    assert run.status == "success"
+
+
+def test_the_clock_is_asked_from_outside() -> None:
+    run = a_run()
+    play(Player([says(None, ("final_answer", {"answer": 3}))], call=add), run)
+    timing = actions(run)[0].timing
+    assert timing is not None
+    assert (timing.start_time, timing.end_time) == (1.0, 2.0)
+
+
+def test_each_request_carries_the_history_and_the_tools() -> None:
+    player = Player(
+        [says("x", ("add", {"a": 1, "b": 2})), says(None, ("final_answer", {"answer": 3}))],
+        call=add,
+    )
+    play(player, a_run())
+    asked = [effect for effect in player.effects if isinstance(effect, Generate)]
+    assert [effect.tools for effect in asked] == [("add", "final_answer")] * 2
+    assert asked[1].messages[: len(asked[0].messages)] == asked[0].messages[:]
+    assert asked[1].messages[-1].text == "Observation:\n3"
+
+
+def test_a_mistake_of_the_model_is_shown_to_it_and_the_run_goes_on() -> None:
+    player = Player(
+        [
+            says("no call at all"),
+            says("", ("nope", {})),
+            says(None, ("final_answer", {"answer": 1})),
+        ],
+        call=add,
+    )
+    run = a_run()
+    assert play(player, run) == 1
+    errors = [step.error for step in actions(run)]
+    assert [type(error) for error in errors] == [AgentParsingError, AgentToolCallError, type(None)]
+    last = [effect for effect in player.effects if isinstance(effect, Generate)][-1]
+    assert "no tool nope" in last.messages[-1].text
+
+
+def test_a_fault_of_the_plumbing_ends_the_run_and_keeps_the_earlier_steps() -> None:
+    player = Player(
+        [says("x", ("add", {"a": 1, "b": 2})), AgentGenerationError("the server is down")], call=add
+    )
+    run = a_run()
+    with pytest.raises(AgentGenerationError, match="server is down"):
+        play(player, run)
+    assert [step.observations for step in actions(run)] == ["3"]
+
+
+def test_a_fault_in_the_middle_of_a_step_keeps_what_the_model_said() -> None:
+    class Breaking(Player):
+        def _perform(self, effect: Any) -> Any:
+            if isinstance(effect, Together):
+                raise OSError("the disk is gone")
+            return super()._perform(effect)
+
+    run = a_run()
+    with pytest.raises(OSError, match="disk is gone"):
+        play(Breaking([says("I add", ("add", {"a": 1, "b": 2}))]), run)
+    assert [step.model_output for step in actions(run)] == ["I add"]
+
+
+def test_without_an_answer_at_the_limit_the_model_is_made_to_give_one() -> None:
+    player = Player([says("x", ("add", {"a": 1, "b": 2}))] * 2 + [says("three")], call=add)
+    run = a_run(max_steps=2)
+    assert play(player, run) == "three"
+    assert run.status == "max_steps_error"
+    last = actions(run)[-1]
+    assert isinstance(last.error, AgentMaxStepsError)
+    assert (last.step_number, last.action_output, last.is_final_answer) == (3, "three", True)
+    assert player.names[-2:] == ["ActionStep", "FinalAnswerStep"]
+    assert player.events[-2] is last
+    assert run.usage == TokenUsage(30, 6)
+
+
+def test_a_refused_answer_goes_back_to_the_model() -> None:
+    def check(effect: CheckAnswer) -> str | None:
+        return "too small" if effect.answer < 5 else None
+
+    player = Player(
+        [says(None, ("final_answer", {"answer": n})) for n in (3, 7)], call=add, check=check
+    )
+    run = a_run()
+    assert play(player, run) == 7
+    assert str(actions(run)[0].error) == "too small"
+    assert player.names.count("ActionOutput") == 1
+
+
+def test_several_calls_are_made_together_and_answered_in_their_order() -> None:
+    player = Player(
+        [
+            says("", ("add", {"a": 1, "b": 1}), ("add", {"a": 2, "b": 2})),
+            says(None, ("final_answer", {"answer": 0})),
+        ],
+        call=add,
+    )
+    run = a_run()
+    play(player, run)
+    together = [effect for effect in player.effects if isinstance(effect, Together)]
+    assert [len(effect.effects) for effect in together] == [2, 1]
+    step = actions(run)[0]
+    assert step.action_output == [2, 4]
+    assert step.observations == "add (id_0): 2\nadd (id_1): 4"
+
+
+def test_one_failing_call_keeps_the_results_of_the_others() -> None:
+    player = Player(
+        [
+            says("", ("nope", {}), ("add", {"a": 2, "b": 2})),
+            says(None, ("final_answer", {"answer": 0})),
+        ],
+        call=add,
+    )
+    run = a_run()
+    play(player, run)
+    step = actions(run)[0]
+    assert step.observations == "nope (id_0): no tool nope\nadd (id_1): 4"
+    assert "1 of 2 calls failed" in str(step.error)
+    assert step.tool_calls is not None
+    assert len(step.tool_calls) == 2
+
+
+def test_an_answer_among_other_calls_has_to_wait_for_their_results() -> None:
+    both = says("", ("add", {"a": 2, "b": 2}), ("final_answer", {"answer": "early"}))
+    player = Player([both, says(None, ("final_answer", {"answer": 4}))], call=add)
+    run = a_run()
+    assert play(player, run) == 4
+    observations = actions(run)[0].observations or ""
+    assert observations.startswith("add (id_0): 4\n")
+    assert "alone" in observations
+
+
+def test_calls_in_the_text_and_arguments_in_json_text_are_understood() -> None:
+    player = Player(
+        [
+            says('I call {"name": "add", "arguments": {"a": 1, "b": 2}}'),
+            says(None, ("final_answer", '{"answer": 3}')),
+        ],
+        call=add,
+    )
+    run = a_run()
+    assert play(player, run) == 3
+    calls = actions(run)[0].tool_calls
+    assert calls is not None
+    assert calls[0].id == "call_1_1"
+
+
+def test_calls_that_share_an_id_are_told_apart() -> None:
+    twice = says("", ("add", {"a": 1, "b": 1}), ("add", {"a": 5, "b": 5}))
+    for call in twice.tool_calls or []:
+        call.id = "same"
+    run = a_run()
+    play(Player([twice, says(None, ("final_answer", {"answer": 0}))], call=add), run)
+    calls = actions(run)[0].tool_calls
+    assert calls is not None
+    assert len({call.id for call in calls}) == 2
+    assert actions(run)[0].action_output == [2, 10]
+
+
+def test_a_reply_that_was_cut_off_is_named_as_such() -> None:
+    cut = says('{"name": "add", "argum', finish_reason="length")
+    run = a_run()
+    play(Player([cut, says(None, ("final_answer", {"answer": 0}))], call=add), run)
+    error = str(actions(run)[0].error)
+    assert "cut off" in error
+    assert "2 tokens" in error
+    assert "max_tokens" in error
+
+
+def test_closing_early_leaves_no_half_step() -> None:
+    run = a_run()
+    loop = react(run, ToolAction(("add",)), forced)
+    next(loop)
+    loop.close()
+    assert actions(run) == []

@@ -1,0 +1,52 @@
+# ruff: noqa: RUF012 - class attributes are how a tool is declared
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from sanderling.tools import FinalAnswerTool, Tool
+
+
+@pytest.mark.parametrize("answer", [42, "text", None, [1], {"a": 1}, object()])
+def test_gives_the_answer_back(answer: object) -> None:
+    tool = FinalAnswerTool()
+    assert isinstance(tool, Tool)
+    assert tool(answer=answer) is answer
+    assert tool.call({"answer": answer}) is answer
+
+
+def test_any_answer_is_allowed_by_its_schema() -> None:
+    schema: Any = FinalAnswerTool().to_json_schema()
+    assert schema["function"]["name"] == "final_answer"
+    assert "type" not in schema["function"]["parameters"]["properties"]["answer"]
+    assert schema["function"]["parameters"]["required"] == ["answer"]
+
+
+def test_can_be_subclassed() -> None:
+    class Rounded(FinalAnswerTool):
+        description = "Gives a number."
+
+        def __init__(self, digits: int) -> None:
+            super().__init__()
+            self.digits = digits
+
+        def forward(self, answer: float) -> float:
+            return round(answer, self.digits)
+
+    assert Rounded(1).call({"answer": 3.14159}) == 3.1
+    with pytest.raises(TypeError, match="must be a number"):
+        Rounded(1).call({"answer": "three"})
+
+
+def test_can_take_more_than_the_answer() -> None:
+    class Sourced(FinalAnswerTool):
+        inputs = {
+            **FinalAnswerTool.inputs,
+            "source": {"type": "string", "description": "Where it is from.", "nullable": True},
+        }
+
+        def forward(self, answer: Any, source: str = "memory") -> Any:
+            return answer, source
+
+    assert Sourced().call({"answer": 1}) == (1, "memory")
