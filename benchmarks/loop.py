@@ -13,6 +13,7 @@ from sanderling.messages import (
     ChatMessageToolCall,
     ChatMessageToolCallFunction,
     MessageRole,
+    TokenUsage,
 )
 
 from .figures import Figure, show
@@ -44,8 +45,13 @@ def _bare(steps: int) -> int:
 
 def _call(name: str, **arguments: object) -> ChatMessage:
     function = ChatMessageToolCallFunction(arguments, name)
+    call = ChatMessageToolCall(function, f"{name}{arguments}")
+    return ChatMessage(MessageRole.ASSISTANT, None, [call], token_usage=TokenUsage(10, 2))
+
+
+def _code(text: str) -> ChatMessage:
     return ChatMessage(
-        MessageRole.ASSISTANT, None, [ChatMessageToolCall(function, f"{name}{arguments}")]
+        MessageRole.ASSISTANT, f"<code>\n{text}\n</code>", token_usage=TokenUsage(10, 2)
     )
 
 
@@ -59,8 +65,8 @@ def _tool_run(steps: int, driver: str) -> None:
 
 
 def _code_run(steps: int) -> None:
-    replies = [f"<code>\nx = add(a={number}, b=1)\n</code>" for number in range(steps - 1)]
-    model = ScriptedModel([*replies, "<code>\nfinal_answer('done')\n</code>"])
+    replies = [_code(f"x = add(a={number}, b=1)") for number in range(steps - 1)]
+    model = ScriptedModel([*replies, _code("final_answer('done')")])
     with CodeAgent(
         [add], model, max_steps=steps, executor_type="inprocess", verbosity_level=LogLevel.OFF
     ) as agent:

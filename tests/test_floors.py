@@ -13,7 +13,7 @@ import sanderling
 SOURCE = Path(sanderling.__file__).parent
 # From the ground up; rooms on one floor do not know each other.
 FLOORS = (
-    {"_lazy", "_version", "errors", "messages"},
+    {"_bridge", "_lazy", "_version", "errors", "messages"},
     {"sandbox"},
     {"tools"},
     {"models"},
@@ -22,7 +22,9 @@ FLOORS = (
     {"runtime"},
     {"console"},
     {"agents"},
-    {"cli", "__main__", "__init__"},
+    {"__init__"},
+    {"cli"},
+    {"__main__"},
 )
 FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 FILES = sorted(SOURCE.rglob("*.py"))

@@ -1,4 +1,3 @@
-# ruff: noqa: RUF012 - class attributes are how a tool is declared
 from __future__ import annotations
 
 from typing import Any

@@ -41,6 +41,9 @@ class CodeAgent(MultiStepAgent):
         max_print_outputs_length: How many characters a step may print; the rest is cut out.
         code_block_tags: The marks around code: ``"markdown"`` or ``(opening, closing)``; by default
             those of the model's profile, else ``<code>`` and ``</code>``.
+
+    Raises:
+        ValueError: There is no such executor type, or it has no such setting.
     """
 
     _templates_name = "code_agent"
@@ -63,6 +66,7 @@ class CodeAgent(MultiStepAgent):
         self.executor_kwargs = dict(executor_kwargs or {})
         self.max_print_outputs_length = max_print_outputs_length
         self._tags = self._chosen_tags(code_block_tags)
+        self._new_interpreter().close()  # starts nothing: tells now what could not work later
 
     @property
     def authorized_imports(self) -> list[str]:
@@ -93,16 +97,21 @@ class CodeAgent(MultiStepAgent):
 
     def _interpreter(self, conversation: Conversation) -> Interpreter:
         if conversation.interpreter is None:
-            conversation.interpreter = create_interpreter(
-                self.executor_type,
-                additional_authorized_imports=self.additional_authorized_imports,
-                max_print_outputs_length=self.max_print_outputs_length,
-                **self.executor_kwargs,
+            conversation.interpreter = self._new_interpreter()
+            conversation.interpreter.set_tools(
+                [ToolSpec.of(t.name, t.signature, t.description) for t in self.tools.values()]
             )
-            conversation.interpreter.set_tools([_spec(tool) for tool in self.tools.values()])
         if conversation.state:
             conversation.interpreter.set_variables(conversation.state)
         return conversation.interpreter
+
+    def _new_interpreter(self) -> Interpreter:
+        return create_interpreter(
+            self.executor_type,
+            additional_authorized_imports=self.additional_authorized_imports,
+            max_print_outputs_length=self.max_print_outputs_length,
+            **self.executor_kwargs,
+        )
 
     def _chosen_tags(self, given: Literal["markdown"] | tuple[str, str] | None) -> CodeTags:
         if given == "markdown":

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from sanderling.errors import AgentError
 from sanderling.loop import Event, RunResult, RunStarted, react
 from sanderling.messages import Timing
-from sanderling.runtime import AsyncPerformer, Done, Performer, Services, adrive, drive
+from sanderling.runtime import Done, adrive, drive
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from sanderling.console import RunPrinter
     from sanderling.loop import Action, Run
     from sanderling.messages import ChatMessage
+    from sanderling.runtime import Services
 
     from ._conversation import Conversation
 
@@ -77,6 +78,8 @@ class Course:
 
     def events(self) -> Generator[Event, None, None]:
         """Runs in the calling thread; yields the events."""
+        from sanderling.runtime import Performer
+
         with self._under_way():
             performer = Performer(self._services, self._max_threads)
             events = drive(self._loop(), performer.perform)
@@ -95,6 +98,8 @@ class Course:
 
     async def aevents(self) -> AsyncGenerator[Event, None]:
         """Runs under asyncio; yields the same events."""
+        from sanderling.runtime import AsyncPerformer  # asyncio is slow to import
+
         with self._under_way():
             yield self._shown(self._started)
             perform = AsyncPerformer(self._services).perform

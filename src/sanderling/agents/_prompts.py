@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from importlib import resources
 from typing import TYPE_CHECKING, TypedDict, cast
 
 if TYPE_CHECKING:
@@ -38,6 +37,8 @@ class PromptTemplates(TypedDict):
 @lru_cache
 def load_templates(name: str) -> PromptTemplates:
     """Returns the templates of ``agents/prompts/<name>.yaml``."""
+    from importlib import resources
+
     import yaml
 
     text = resources.files(__package__).joinpath("prompts", f"{name}.yaml").read_text("utf-8")

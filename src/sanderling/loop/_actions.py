@@ -80,7 +80,7 @@ class CodeAction:
         yield call
         result: CodeResult = yield ExecuteCode(step.code_action)
         if result.logs:
-            step.observations = f"Execution logs:\n{shorten(result.logs)}"
+            step.observations = f"Execution logs:\n{shorten(result.logs.rstrip())}"
         if result.error is not None:
             raise AgentExecutionError(str(result.error)) from result.error
         step.action_output = result.output

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from ._base import ToolLike as ToolLike
     from ._callable import CallableModel as CallableModel
     from ._callable import as_model as as_model
+    from ._openai import OpenAIModel as OpenAIModel
+    from ._openai import OpenAIServerModel as OpenAIServerModel
     from ._profile import ModelProfile as ModelProfile
     from ._scripted import ScriptedModel as ScriptedModel
     from ._scripted import ScriptedRequest as ScriptedRequest
@@ -22,6 +24,8 @@ __getattr__, __dir__, __all__ = lazy(
         "CallableModel": "._callable",
         "Model": "._base",
         "ModelProfile": "._profile",
+        "OpenAIModel": "._openai",
+        "OpenAIServerModel": "._openai",
         "REMOVE_PARAMETER": "._settings",
         "ScriptedModel": "._scripted",
         "ScriptedRequest": "._scripted",

@@ -101,7 +101,7 @@ class Model:
         """
         request = given_arguments(stop_sequences, response_format, tools_to_call_from, kwargs)
         if self._has("agenerate"):
-            from sanderling.tools._bridge import wait_for
+            from sanderling._bridge import wait_for
 
             return wait_for(self.agenerate(messages, **request))
         if self._has("generate_stream") or self._has("agenerate_stream"):
@@ -119,7 +119,7 @@ class Model:
         """Does what `generate` does, under asyncio."""
         request = given_arguments(stop_sequences, response_format, tools_to_call_from, kwargs)
         if self._has("generate"):
-            from sanderling.tools._bridge import in_thread
+            from sanderling._bridge import in_thread
 
             return await in_thread(lambda: self.generate(messages, **request))
         if self._has("generate_stream") or self._has("agenerate_stream"):

@@ -67,7 +67,7 @@ class CallableModel(Model):
         given = given_arguments(stop_sequences, response_format, tools_to_call_from, kwargs)
         reply = self._function(_as_list(messages), **self._taken(given))
         if inspect.isawaitable(reply):
-            from sanderling.tools._bridge import wait_for
+            from sanderling._bridge import wait_for
 
             reply = wait_for(_finish(reply))
         return self._reply(reply, stop_sequences)
@@ -86,7 +86,7 @@ class CallableModel(Model):
         if self._is_async:
             reply = await self._function(_as_list(messages), **arguments)
         else:
-            from sanderling.tools._bridge import in_thread
+            from sanderling._bridge import in_thread
 
             reply = await in_thread(lambda: self._function(_as_list(messages), **arguments))
             if inspect.isawaitable(reply):

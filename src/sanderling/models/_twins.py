@@ -7,7 +7,7 @@ import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
 from typing import TypeVar
 
-from sanderling.tools._bridge import in_thread, wait_for
+from sanderling._bridge import in_thread, wait_for
 
 T = TypeVar("T")
 

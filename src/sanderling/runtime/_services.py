@@ -79,16 +79,8 @@ class Services:
             raise AgentToolCallError(
                 f"There is no tool {effect.name!r}.{hint} The tools are: {', '.join(self.tools)}."
             )
-        arguments = effect.arguments
-        if not isinstance(arguments, Mapping):
-            if len(tool.inputs) != 1:
-                raise AgentToolCallError(
-                    f"The arguments of {tool.name!r} must be an object with the keys "
-                    f"{', '.join(tool.inputs)}, not {arguments!r:.200}."
-                )
-            arguments = {next(iter(tool.inputs)): arguments}
         try:
-            return tool, tool.validate_arguments(arguments)
+            return tool, tool.validate_arguments(effect.arguments)
         except (ValueError, TypeError) as error:
             raise AgentToolCallError(
                 f"The call of {tool.name!r} does not fit it: {error}"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from ._interpreter import Interpreter
+if TYPE_CHECKING:
+    from ._interpreter import Interpreter
 
 ExecutorType: TypeAlias = Literal["local", "inprocess", "auto"]
 DEFAULT_OUTPUT = 50_000

@@ -47,7 +47,7 @@ class PythonExecutor(ABC):
                 tells how: `InterpreterError`, `SandboxTimeout`, `SandboxCrashed`.
         """
 
-    def cleanup(self) -> None:
+    def cleanup(self) -> None:  # noqa: B027 - an executor may well hold nothing
         """Frees what the executor holds. May be called again."""
 
 

@@ -6,11 +6,12 @@ import ast
 import inspect
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
-
-from sanderling.errors import SandboxError
+from typing import TYPE_CHECKING, Protocol
 
 from . import kernel
+
+if TYPE_CHECKING:
+    from sanderling.errors import SandboxError
 
 FINAL_ANSWER = "final_answer"
 

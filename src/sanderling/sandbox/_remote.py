@@ -16,18 +16,19 @@ from sanderling.errors import (
     InterpreterError,
     SandboxCrashed,
     SandboxError,
-    SandboxTimeout,
     SandboxUnavailable,
 )
 
 from . import kernel
 from ._clock import StepClock
 from ._interpreter import CodeResult, Printed, ToolRequest, ToolSpec
-from ._session import Event, Finished, Ready, Session
+from ._outcome import Finished, StepLimits, final_result
+from ._session import Event, Ready, Session
 from ._wire import Wire
 
 GRACE = 0.5
 START = 30.0
+_READS = 16  # that may bring nothing, before others get their turn
 
 
 class Link(Protocol):
@@ -81,6 +82,11 @@ class _Resources:
             wire.close()
         return story
 
+    def release(self) -> None:
+        self.busy = False
+        if self.closed:
+            self.drop()
+
     def close(self) -> None:
         self.closed = True
         if not self.busy:
@@ -118,8 +124,7 @@ class RemoteInterpreter:
         self._variables: dict[str, object] = {}
         self._layers: Mapping[str, object] = MappingProxyType({})
         self._steps = itertools.count(1)
-        self._turns = itertools.count(1)
-        self._overdue = False
+        self._limits = StepLimits(timeout_seconds)
 
     @property
     def layers(self) -> Mapping[str, object]:
@@ -226,9 +231,7 @@ class RemoteInterpreter:
         try:
             yield
         finally:
-            self._resources.busy = False
-            if self._resources.closed:
-                self._resources.drop()
+            self._resources.release()
 
     @contextlib.contextmanager
     def _starting(self) -> Iterator[None]:
@@ -298,8 +301,8 @@ class RemoteInterpreter:
                     self._start_step(wire, code)
                     while result is None:
                         events = self._turn()
-                        if events is None:
-                            await wire.await_bytes(self._clock.patience())
+                        if not events:
+                            await self._rest(wire, events)
                             continue
                         for event in events:
                             if isinstance(event, Finished):
@@ -312,6 +315,12 @@ class RemoteInterpreter:
                     await self._aabandon(wire)
             yield result
 
+    async def _rest(self, wire: Wire, events: list[Event] | None) -> None:
+        if events is None:
+            await wire.await_bytes(self._clock.patience())
+        else:
+            await asyncio.sleep(0)  # there is more, but a flood must not keep the loop from others
+
     def _start_step(self, wire: Wire, code: str) -> None:
         with self._lock:
             try:
@@ -319,24 +328,27 @@ class RemoteInterpreter:
             except kernel.CodecError as error:
                 raise InterpreterError(f"the code cannot enter the sandbox: {error}") from error
             self._clock = StepClock(self._timeout, GRACE)
-            self._overdue = False
+            self._limits = StepLimits(self._timeout)
         wire.send(buffers)
 
     def _turn(self) -> list[Event] | None:
-        """Reads what has come; None where nothing has, and then it looks at the clock.
+        """Reads what has come, and looks at the clock where nothing of interest has.
+
+        Returns:
+            None where there is nothing to read; an empty list where there is, but it says nothing:
+            half a frame, or a flood of frames that nobody asked for.
 
         Raises:
             SandboxError: The kernel broke the protocol, died, or had to be killed.
         """
         events = self._pull()
-        # Now and then even when there is more: a flood must not outrun the clock.
-        if events is None or next(self._turns) % 64 == 0:
+        if not events:
             verdict = self._clock.verdict()
             if verdict == "interrupt":
-                self._overdue = True
+                self._limits.overdue = True
                 self.interrupt()
             elif verdict == "kill":
-                raise self._unstoppable()
+                raise self._limits.unstoppable(self._gone())
         return events
 
     def _pull(self) -> list[Event] | None:
@@ -344,15 +356,18 @@ class RemoteInterpreter:
         if wire is None:
             raise SandboxCrashed("The interpreter was closed while it ran the code.")
         with self._lock:
-            count = wire.receive(self._session.space())
-            if count is None:
-                return None
-            if count == 0:
-                story = self._resources.drop()
-                raise SandboxCrashed(f"The interpreter died ({story}). {self._gone()}")
-            events = self._session.advance(count)
-            self._watch_clock()
-            return events
+            for _ in range(_READS):
+                count = wire.receive(self._session.space())
+                if count is None:
+                    return None
+                if count == 0:
+                    story = self._resources.drop()
+                    raise SandboxCrashed(f"The interpreter died ({story}). {self._gone()}")
+                events = self._session.advance(count)
+                if events:
+                    self._watch_clock()
+                    return events
+            return []
 
     def _abandon(self, wire: Wire) -> None:
         """Ends a step that nobody waits for any more; does nothing after one that has ended."""
@@ -368,53 +383,30 @@ class RemoteInterpreter:
         self.interrupt()
         try:
             while self._session.running:
-                if self._turn() is None:
-                    await wire.await_bytes(self._clock.patience())
+                if not (events := self._turn()):
+                    await self._rest(wire, events)
         except SandboxError as error:
             self._lost(error)
         except BaseException:  # cancelled a second time: no more patience
-            self._lost(self._unstoppable())
+            self._lost(self._limits.unstoppable(self._gone()))
             raise
 
     # Results
 
     def _result(self, finished: Finished) -> CodeResult:
-        logs, threads = self._session.logs, finished.threads
-        if self._session.final is not None:
-            return self._final(self._session.final[0], logs, threads)
-        error: SandboxError | None = None
-        fault = finished.error
-        told = "" if fault is None else fault.traceback
-        if finished.interrupted and self._overdue:
-            error = SandboxTimeout(
-                f"The step exceeded {self._timeout:g} s and was stopped. Variables keep what they "
-                f"had then. Do it in smaller steps, or faster.\n{told}".rstrip(),
-                logs,
-            )
-        elif finished.interrupted:
-            error = InterpreterError(f"The step was interrupted.\n{told}".rstrip(), logs)
-        elif fault is not None:
-            error = InterpreterError(told, logs)
-        return CodeResult(finished.output, finished.text, logs, error=error, threads=threads)
-
-    def _final(self, answer: object, logs: str, threads: int) -> CodeResult:
-        return CodeResult(answer, kernel.show(answer), logs, is_final_answer=True, threads=threads)
+        session = self._session
+        if session.final is not None:
+            return final_result(session.final[0], session.logs, finished.threads)
+        return self._limits.result(finished, session.logs)
 
     def _lost(self, error: SandboxError) -> CodeResult:
         """Ends the kernel after a fault that it cannot go on from."""
         self._resources.drop()
         session, self._session = self._session, Session()
         if session.final is not None:
-            return self._final(session.final[0], session.logs, 0)
+            return final_result(session.final[0], session.logs)
         error.logs = session.logs
         return CodeResult(logs=session.logs, error=error)
-
-    def _unstoppable(self) -> SandboxError:
-        if self._overdue:
-            return SandboxTimeout(
-                f"The step exceeded {self._timeout:g} s and did not stop. {self._gone()}"
-            )
-        return SandboxCrashed(f"The step was interrupted and did not stop. {self._gone()}")
 
     def _gone(self) -> str:
         remain = self._resources.backend.files_remain

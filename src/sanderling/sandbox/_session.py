@@ -16,6 +16,7 @@ from sanderling.errors import SandboxUnavailable, SandboxViolation
 
 from . import kernel
 from ._interpreter import Printed, ToolRequest, ToolSpec
+from ._outcome import Fault, Finished
 
 Buffers: TypeAlias = "list[bytes | bytearray | memoryview]"
 Event: TypeAlias = "Ready | Printed | ToolRequest | Finished"
@@ -35,34 +36,6 @@ class Ready:
 
     layers: Mapping[str, object]
     versions: Mapping[str, object]
-
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """What the code raised: the class, its message, and the traceback that ends in it."""
-
-    type: str
-    message: str
-    traceback: str
-
-
-@dataclass(frozen=True, slots=True)
-class Finished:
-    """A step ended by itself.
-
-    Attributes:
-        output: The value of its last expression.
-        text: What ``str()`` says of it.
-        error: What it raised.
-        interrupted: Whether an interrupt reached the code.
-        threads: How many threads of the code still run.
-    """
-
-    output: object
-    text: str
-    error: Fault | None
-    interrupted: bool
-    threads: int
 
 
 class Session:
@@ -273,10 +246,10 @@ class Session:
         fault = None
         if error is not None:
             told = _typed(error, dict)
-            fault = Fault(*(_typed(told[key], str) for key in ("type", "message", "traceback")))
+            fault = Fault(*(_shown(told[key]) for key in ("type", "message", "traceback")))
         finished = Finished(
             output=frame.value("v"),
-            text=_typed(fields["text"], str),
+            text=_shown(fields["text"]),
             error=fault,
             interrupted=_typed(fields["interrupted"], bool),
             threads=_typed(fields["threads"], int),
@@ -285,6 +258,13 @@ class Session:
         self._open = {}
         self._step = None
         return finished
+
+
+def _shown(value: object) -> str:
+    text = _typed(value, str)
+    if len(text) > 2 * kernel.MAX_SHOWN:
+        raise ValueError("a text longer than any kernel shows")
+    return text
 
 
 def _typed(value: object, kind: type[_T]) -> _T:

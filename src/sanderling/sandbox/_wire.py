@@ -9,8 +9,10 @@ import select
 import socket
 import threading
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from ._session import Buffers
+if TYPE_CHECKING:
+    from ._session import Buffers
 
 
 class Wire:

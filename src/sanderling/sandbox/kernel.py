@@ -457,7 +457,7 @@ class _Encoder:
                 if written is not None:
                     return written
         if self._opaque:
-            return {"$": "opaque", "type": _type_name(value), "repr": _safe_repr(value)}
+            return _stand_in(value)
         raise CodecError(
             f"a {_type_name(value)} cannot cross between host and sandbox: send plain data "
             "(numbers, text, bytes, lists, dicts, dates, dataclasses, arrays, images) or its str()"
@@ -971,20 +971,22 @@ class Workspace:
 
     Args:
         imports: What may be imported: ``"pandas"`` (its submodules too), ``"pkg.*"``, or ``"*"``.
-        call: Calls a tool of the host: name, whether it is final, arguments, keyword arguments.
+        call: Calls a tool of the host, with arguments and keyword arguments.
+        **own: Builtins that the code sees in the place of Python's.
     """
 
     def __init__(
         self,
         imports: Iterable[str],
         call: Callable[[ToolSpec, tuple[object, ...], dict[str, object]], object],
+        **own: object,
     ) -> None:
         self.module = ModuleType("__main__")
         self.namespace: dict[str, Any] = vars(self.module)
         # The model's code has builtins of its own: the import policy and the tools live there. So
         # libraries import what they like, and a variable may hide a tool without losing it.
-        self.builtins: dict[str, Any] = {**vars(builtins), "__import__": self._import}
-        self.namespace["__builtins__"] = self.builtins
+        self._own = {**vars(builtins), "__import__": self._import, **own}
+        self._builtins = self.namespace["__builtins__"] = dict(self._own)
         self._imports = sorted({*BASE_BUILTIN_MODULES, *imports})
         self._call = call
         self._tools: list[str] = []
@@ -992,14 +994,10 @@ class Workspace:
 
     def set_tools(self, tools: Iterable[ToolSpec]) -> None:
         """Puts these tools in the place of those before."""
-        for name in self._tools:
-            self.builtins.pop(name, None)
-            if hasattr(builtins, name):
-                self.builtins[name] = getattr(builtins, name)
-        self._tools = []
-        for tool in tools:
-            self._tools.append(tool.name)
-            self.builtins[tool.name] = self._stub(tool)
+        stubs = {tool.name: self._stub(tool) for tool in tools}
+        self._tools = list(stubs)
+        self._builtins.clear()
+        self._builtins.update({**self._own, **stubs})
 
     def _stub(self, tool: ToolSpec) -> Callable[..., object]:
         bind = binder(tool.name, tool.signature)
@@ -1175,11 +1173,21 @@ def _keep_model_lines(report: traceback.TracebackException) -> None:
         if id(part) in seen:
             continue
         seen.add(id(part))
-        part.stack[:] = [line for line in part.stack if _STEP.fullmatch(line.filename)]
+        part.stack[:] = filter(_is_model_line, part.stack)
         if not part.stack:
             part.stack = None  # type: ignore[assignment]  # leaves out the header of an empty list
+        if part.__context__ is not None and not _has_model_lines(part.__context__):
+            part.__context__ = None  # what a library went through before it raised
         pending += filter(None, (part.__cause__, part.__context__))
         pending += getattr(part, "exceptions", None) or ()
+
+
+def _has_model_lines(report: traceback.TracebackException) -> bool:
+    return any(map(_is_model_line, report.stack or ()))
+
+
+def _is_model_line(line: traceback.FrameSummary) -> bool:
+    return _STEP.fullmatch(line.filename) is not None
 
 
 def _suggestion(error: BaseException) -> str:
@@ -1360,6 +1368,11 @@ class Mailbox:
         with self._lock:
             self._slots[key] = _Slot()
 
+    def forget(self, key: int) -> None:
+        """Takes an `expect` back."""
+        with self._lock:
+            self._leave(self._slots.pop(key))
+
     def wait(self, key: int) -> Frame:
         """Blocks until the frame for `key` is here.
 
@@ -1383,14 +1396,16 @@ class Mailbox:
             return slot.frame
         finally:
             with self._lock:
-                del self._slots[key]
-                if slot.leads:
-                    self._led = False
-                    for heir in self._slots.values():
-                        if heir.frame is None:
-                            self._led = heir.leads = True
-                            heir.woken.release()
-                            break
+                self._leave(self._slots.pop(key))
+
+    def _leave(self, slot: _Slot) -> None:
+        if slot.leads:
+            self._led = False
+            for heir in self._slots.values():
+                if heir.frame is None:
+                    self._led = heir.leads = True
+                    heir.woken.release()
+                    break
 
     def _deliver(self, frame: Frame) -> None:
         key = frame.fields.get("id") if frame.kind == "ret" else self.ORDERS
@@ -1517,6 +1532,7 @@ class Kernel:
         with self._lock:
             self._step, self._calls_left = number, self._most_calls
         reply: Message = {"v": None, "text": "", "error": None}
+        value = None
         blobs: list[Blob] = []
         try:
             try:
@@ -1540,7 +1556,10 @@ class Kernel:
             threads=threading.active_count() - 1,
             interrupted=self._interrupts.fired,
         )
-        self._channel.send("done", reply, blobs)
+        try:
+            self._channel.send("done", reply, blobs)
+        except Exception:  # too large a frame, or a thread of the code changed the value meanwhile
+            self._channel.send("done", {**reply, "v": _stand_in(value)})
 
     def _print(self, text: str) -> None:
         with self._interrupts:
@@ -1568,10 +1587,14 @@ class Kernel:
                 self._calls_left -= 1
                 self._calls += 1
                 number = self._calls
-                self._mailbox.expect(number)
                 sent.update(id=number, step=self._step, name=tool.name)
                 sent["alone"] = threading.active_count() == 1
-                self._channel.send("call", sent, encoder.blobs)
+                self._mailbox.expect(number)
+                try:
+                    self._channel.send("call", sent, encoder.blobs)
+                except BaseException:
+                    self._mailbox.forget(number)
+                    raise
             reply = self._mailbox.wait(number)
         if "e" in reply.fields:
             raise ToolError(str(reply.fields["e"]))
@@ -1600,11 +1623,15 @@ def _encode_result(value: object) -> tuple[object, list[Blob]]:
     try:
         encoded, blobs = encode(value, opaque=True)
         if sum(map(len, blobs)) <= MAX_RESULT:
-            pack("done", {"v": encoded}, blobs)
             return encoded, blobs
-    except Exception:  # noqa: S110 - what cannot cross is shown instead, which the host can tell
+    except CodecError:
         pass
-    return {"$": "opaque", "type": _type_name(value), "repr": _safe_repr(value)}, []
+    return _stand_in(value), []
+
+
+def _stand_in(value: object) -> object:
+    """What is sent for a value that cannot cross: the host sees that it is not the value itself."""
+    return {"$": "opaque", "type": _type_name(value), "repr": _safe_repr(value)}
 
 
 def serve(read_fd: int, write_fd: int, lock: Callable[[], Mapping[str, object]]) -> NoReturn:

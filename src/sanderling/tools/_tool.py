@@ -6,11 +6,10 @@ import functools
 import inspect
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ._arguments import Arguments
-from ._bridge import in_thread, wait_for
 from ._construction import check_tool
 from ._render import code_prompt, signature_text, tool_calling_prompt
 
@@ -136,9 +135,9 @@ class Tool(BaseTool):
     def invoke(self, arguments: Mapping[str, object]) -> object:
         """Runs the tool as `call` does, with arguments that `validate_arguments` returned."""
         if self.is_async:
-            return wait_for(self._run_async((), arguments))
+            return _wait_for(self._run_async((), arguments))
         result = self._run(arguments)
-        return wait_for(_finish(result)) if _is_pending(result) else result
+        return _wait_for(_finish(result)) if _is_pending(result) else result
 
     async def ainvoke(self, arguments: Mapping[str, object]) -> object:
         """Runs the tool as `acall` does, with arguments that `validate_arguments` returned."""
@@ -147,6 +146,8 @@ class Tool(BaseTool):
         if self.thread_bound:
             result = self._run(arguments)
         else:
+            from sanderling._bridge import in_thread
+
             result = await in_thread(functools.partial(self._run, arguments))
         return await result if _is_pending(result) else result
 
@@ -232,6 +233,12 @@ class Tool(BaseTool):
     async def _run_async(self, args: Sequence[object], kwargs: Mapping[str, object]) -> Any:
         self._prepare()
         return await self.forward(*args, **kwargs)
+
+
+def _wait_for(coroutine: Coroutine[Any, Any, object]) -> object:
+    from sanderling._bridge import wait_for  # asyncio is slow to import, and most tools need none
+
+    return wait_for(coroutine)
 
 
 def _is_pending(result: object) -> bool:

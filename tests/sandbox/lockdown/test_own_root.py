@@ -68,11 +68,13 @@ def test_with_a_quota_the_work_folder_is_empty_and_goes_away(locked: Station) ->
         assert [path.name for path in kept.iterdir()] == ["given.txt"]
 
 
-def test_code_of_the_work_folder_cannot_be_mapped(locked: Station) -> None:
+@pytest.mark.parametrize("quota", [None, 1 << 20])
+def test_code_of_the_work_folder_cannot_be_mapped(locked: Station, quota: int | None) -> None:
     ended = locked.run(
         "import mmap; f = open('x.so', 'w+b'); f.truncate(4096)\n"
         "said = mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ | mmap.PROT_EXEC)",
         namespaces=True,
+        workdir_bytes=quota,
     )
 
     assert ended.said == "EPERM"

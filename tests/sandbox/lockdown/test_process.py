@@ -54,3 +54,11 @@ def test_no_capability_is_left(locked: Station) -> None:
     )
 
     assert ended.said == ("[0, 0, 0, 0, 0]" if locked.user == 0 else "[0, 0, 0, 0]")
+
+
+def test_no_process_of_the_same_user_may_trace_it(locked: Station, namespaces: bool) -> None:
+    ended = locked.run(
+        "import ctypes; said = ctypes.CDLL(None).prctl(3)  # PR_GET_DUMPABLE", namespaces=namespaces
+    )
+
+    assert ended.said == "0"

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 _ENTRY = Path(__file__).parent.parent / "_locked.py"
 _WAYS_OUT = (
-    "Code runs only behind walls that hold. Ways out: a Linux kernel of 5.13 or newer with Landlock "
-    'and seccomp; or executor_type="inprocess", which has no walls at all, for code you trust.'
+    "Code runs only behind walls that hold. Ways out: a Linux kernel of 5.13 or newer with "
+    'Landlock and seccomp; or executor_type="inprocess", which has no walls, for code you trust.'
 )
 
 
@@ -43,6 +43,7 @@ class LocalLink:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+            return "it hung up"
         status = self._process.returncode
         if status >= 0:
             return f"exit status {status}"

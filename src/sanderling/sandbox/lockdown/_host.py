@@ -36,7 +36,8 @@ def policy_for(
         cpu_seconds: Processor time until the kernel kills the process; None for no limit.
         extra_read: Further files and folders to read.
         namespaces: Whether the process gets namespaces and a root of its own, in which what is not
-            listed does not exist. ``"auto"``: where this machine lets us.
+            listed does not exist. ``"auto"``: where this machine lets us; `Policy.namespaces`
+            says which it became, and without them there is no quota.
         workdir_bytes: With namespaces, the work folder is an empty tmpfs of this size, gone with
             the process. None keeps the host's folder, without a quota.
         workdir_files: With `workdir_bytes`, how many files and folders the work folder can hold.

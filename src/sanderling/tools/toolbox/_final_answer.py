@@ -12,7 +12,7 @@ class FinalAnswerTool(Tool):
 
     name = "final_answer"
     description = "Gives the final answer to the task, which ends the run."
-    inputs = {"answer": {"type": "any", "description": "The answer, as any kind of value."}}  # noqa: RUF012 - read only
+    inputs = {"answer": {"type": "any", "description": "The answer, as any kind of value."}}
     output_type = "any"
 
     def forward(self, answer: Any) -> Any:

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from sanderling.tools._bridge import in_thread, wait_for
+from sanderling._bridge import in_thread, wait_for
 
 NAME: contextvars.ContextVar[str] = contextvars.ContextVar("name", default="nobody")
 
@@ -85,7 +85,7 @@ def test_an_interrupt_cancels_the_coroutine(run_python: Callable[[str], str]) ->
     out = run_python(
         """
 import asyncio, os, signal
-from sanderling.tools._bridge import wait_for
+from sanderling._bridge import wait_for
 
 gone = []
 async def forever():
@@ -112,17 +112,16 @@ def test_a_forked_child_has_threads_of_its_own(run_python: Callable[[str], str])
     out = run_python(
         """
 import asyncio, os, warnings
-from sanderling.tools._bridge import in_thread, wait_for
+from sanderling._bridge import in_thread, wait_for
 warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of any fork with threads
 
 async def answer(): return 42
 async def ask(): return await in_thread(lambda: 43)
 
 print(wait_for(answer()), asyncio.run(ask()), flush=True)
-child = os.fork()
-print(wait_for(answer()), asyncio.run(ask()), flush=True)
-if child:
+if child := os.fork():
     assert os.waitpid(child, 0)[1] == 0
+print(wait_for(answer()), asyncio.run(ask()), flush=True)
 """
     )
     assert out == "42 43\n" * 3

@@ -1,0 +1,143 @@
+"""Loaded models of llama.cpp, shared by all that use the same file in the same way."""
+
+from __future__ import annotations
+
+import os
+import queue
+import secrets
+import threading
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+from weakref import WeakValueDictionary
+
+from sanderling.errors import AgentGenerationError, MissingExtraError
+
+
+class _Server(Protocol):
+    """What is used of `xllamacpp.Server`."""
+
+    def handle_chat_completions(
+        self, request: Mapping[str, Any], receive: Callable[[Any], bool], /
+    ) -> object:
+        """Calls `receive` with each chunk, until it returns true or the reply is complete."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSettings:
+    """How a model file is loaded.
+
+    Attributes:
+        path: The GGUF file.
+        n_ctx: How many tokens a conversation may have, the reply included; 0 for as many as the
+            model was trained for.
+        n_threads: By default as many as there are cores.
+        chat_template: Jinja; by default the one in the file.
+    """
+
+    path: Path
+    n_ctx: int
+    n_threads: int | None = None
+    chat_template: str | None = None
+
+
+class Engine:
+    """A loaded model. Requests of several threads wait for each other."""
+
+    def __init__(self, settings: EngineSettings) -> None:
+        self._settings = settings
+        self._server = _load(settings)
+
+    def stream(self, request: Mapping[str, Any]) -> Generator[object, None, None]:
+        """Yields the chunks of a streamed chat completion; closing stops the model.
+
+        Raises:
+            AgentGenerationError: llama.cpp refuses the request.
+        """
+        chunks: queue.SimpleQueue[object] = queue.SimpleQueue()
+        closed = threading.Event()
+
+        def receive(chunk: object) -> bool:
+            chunks.put(chunk)
+            return closed.is_set()
+
+        def work() -> None:
+            try:
+                self._server.handle_chat_completions(dict(request), receive)
+            except (RuntimeError, TypeError, ValueError) as error:
+                chunks.put(error)
+            finally:
+                chunks.put(_END)
+
+        thread = threading.Thread(target=work, name="sanderling-llama", daemon=True)
+        thread.start()
+        try:
+            while (chunk := chunks.get()) is not _END:
+                if isinstance(chunk, Exception):
+                    raise AgentGenerationError(
+                        f"llama.cpp cannot take this request: {chunk}"
+                    ) from chunk
+                if isinstance(chunk, Mapping) and "error" in chunk:
+                    raise self._refusal(chunk["error"])
+                yield chunk
+        finally:
+            closed.set()
+            thread.join()
+
+    def _refusal(self, error: object) -> AgentGenerationError:
+        said = error if isinstance(error, Mapping) else {"message": error}
+        if said.get("type") == "exceed_context_size_error":
+            return AgentGenerationError(
+                f"The conversation has {said.get('n_prompt_tokens')} tokens, and "
+                f"{self._settings.path.name} was loaded for {said.get('n_ctx')}. Give LlamaCppModel "
+                "a larger n_ctx, or shorten what steps print."
+            )
+        return AgentGenerationError(f"llama.cpp refused the request: {said.get('message')}")
+
+
+_END = object()
+_engines: WeakValueDictionary[EngineSettings, Engine] = WeakValueDictionary()
+_loading = threading.Lock()
+
+
+def engine(settings: EngineSettings) -> Engine:
+    """Returns the engine with these settings, loaded if nobody uses it yet.
+
+    Raises:
+        MissingExtraError: The package `xllamacpp` is not installed.
+        AgentGenerationError: llama.cpp cannot load the file.
+    """
+    with _loading:
+        loaded = _engines.get(settings)
+        if loaded is None:
+            loaded = _engines[settings] = Engine(settings)
+        return loaded
+
+
+def _load(settings: EngineSettings) -> _Server:
+    try:
+        import xllamacpp
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("LlamaCppModel", "llamacpp", "xllamacpp") from error
+    parameters = xllamacpp.CommonParams()
+    parameters.model.path = os.fspath(settings.path)
+    parameters.n_ctx = settings.n_ctx
+    if settings.n_threads is not None:
+        parameters.cpuparams.n_threads = settings.n_threads
+    if settings.chat_template is not None:
+        parameters.chat_template = settings.chat_template
+    parameters.verbosity = -1
+    parameters.warmup = False
+    parameters.fit_params = False
+    # The server also listens on a port of this machine. Nobody shall use it.
+    parameters.api_keys = [secrets.token_urlsafe(32)]
+    try:
+        server: _Server = xllamacpp.Server(parameters)
+    except RuntimeError as error:
+        raise AgentGenerationError(
+            f"llama.cpp cannot load {settings.path} ({error}). The file may be damaged, of a newer "
+            f"format than this version of xllamacpp reads, or too large for the memory with "
+            f"n_ctx={settings.n_ctx}."
+        ) from error
+    return server

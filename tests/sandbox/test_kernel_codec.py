@@ -1,0 +1,384 @@
+"""What crosses between host and sandbox, and what does not."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import datetime
+import decimal
+import enum
+import math
+import pathlib
+import uuid
+from typing import Any
+
+import numpy
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+from sanderling.sandbox import CodecError, Opaque, Record, kernel
+
+scalars = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.complex_numbers()
+    | st.text()
+    | st.binary()
+    | st.decimals(allow_nan=False)
+    | st.uuids()
+    | st.dates()
+    | st.datetimes(timezones=st.none() | st.just(datetime.UTC))
+    | st.times()
+    | st.timedeltas()
+)
+keys = scalars | st.tuples(st.text(), st.integers())
+values = st.recursive(
+    scalars,
+    lambda inner: (
+        st.lists(inner)
+        | st.dictionaries(st.text(), inner)
+        | st.dictionaries(keys, inner)
+        | st.sets(keys)
+        | st.frozensets(keys)
+        | st.tuples(inner, inner)
+        | st.binary().map(bytearray)
+    ),
+    max_leaves=20,
+)
+
+
+def cross(value: object, *, opaque: bool = False) -> Any:
+    """Sends a value through a frame, as bytes."""
+    encoded, blobs = kernel.encode(value, opaque=opaque)
+    data = b"".join(kernel.pack("test", {"v": encoded}, blobs))
+    (frame,) = kernel.FrameReader().feed(data)
+    return frame.value("v")
+
+
+def same(left: object, right: object) -> bool:
+    """Equality that also holds for NaN, and tells types and signs of zero apart."""
+    return type(left) is type(right) and ordered(left) == ordered(right)
+
+
+def ordered(value: object) -> str:
+    if isinstance(value, set | frozenset):
+        return f"{type(value).__name__}{sorted(map(ordered, value))}"
+    if isinstance(value, dict):
+        return f"dict{[(ordered(key), ordered(item)) for key, item in value.items()]}"
+    if isinstance(value, list | tuple):
+        return f"{type(value).__name__}{[ordered(item) for item in value]}"
+    return repr(value)
+
+
+@settings(deadline=None, max_examples=300)
+@given(values)
+def test_plain_data_comes_back_as_it_was(value: object) -> None:
+    assert same(cross(value), value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        2**53,
+        -(2**53),
+        10**4000,
+        [2**70, 1],
+        {"big": [2**64]},
+        math.inf,
+        -math.inf,
+        math.nan,
+        -0.0,
+        complex(-0.0, math.nan),
+        "\ud83d\ude00",
+        "\x00\u2028",
+        {"$": "int", "v": "ff"},
+        {"a": {"$": 1}},
+        {1: "a", None: "b", (1, 2): {"c"}},
+        (),
+        set(),
+        b"",
+        bytearray(b"\x00\xff"),
+        datetime.datetime(2024, 10, 27, 2, 30, fold=1),
+        datetime.time(2, 30, fold=1, tzinfo=datetime.UTC),
+        decimal.Decimal("-0E+10"),
+        decimal.Decimal("sNaN"),
+        uuid.UUID(int=5),
+        pathlib.Path("/a/b"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_values_at_the_edges_come_back(value: object) -> None:
+    assert same(cross(value), value)
+
+
+class Color(enum.Enum):
+    RED = 1
+
+
+class Name(enum.StrEnum):
+    ADA = "ada"
+
+
+@dataclasses.dataclass
+class Point:
+    x: int
+    y: object
+
+
+class Pair(collections.namedtuple("Pair", "left right")):  # noqa: PYI024 - the untyped one is meant
+    __slots__ = ()
+
+
+def test_instances_cross_as_a_name_and_fields() -> None:
+    point = cross(Point(1, [Color.RED]))
+    assert point == Record("Point", {"x": 1, "y": [Record("Color", {"name": "RED", "value": 1})]})
+    assert (point.x, point.y[0].value) == (1, 1)
+    assert repr(cross(Color.RED)) == "Color(name='RED', value=1)"
+    assert cross({Color.RED: 1}) == {Record("Color", {"name": "RED", "value": 1}): 1}
+    assert cross(Name.ADA).value == "ada"
+    assert cross(point) == point
+    with pytest.raises(AttributeError, match="'z' is no field"):
+        _ = point.z
+
+
+@pytest.mark.parametrize(
+    ("value", "becomes"),
+    [
+        (collections.Counter("aab"), {"a": 2, "b": 1}),
+        (collections.OrderedDict(a=1), {"a": 1}),
+        (collections.defaultdict(list, a=[1]), {"a": [1]}),
+        (collections.deque([1, 2]), [1, 2]),
+        (range(3), [0, 1, 2]),
+        ({"a": 1}.keys(), ["a"]),
+        (Pair(1, 2), (1, 2)),
+        (memoryview(b"abc")[1:], b"bc"),
+        (numpy.float32(1.5), 1.5),
+        (numpy.int64(3), 3),
+        (numpy.bool_(True), True),
+        (numpy.str_("a"), "a"),
+        (numpy.longdouble(1.5), 1.5),
+    ],
+    ids=repr,
+)
+def test_relatives_of_plain_types_cross_as_those(value: object, becomes: object) -> None:
+    assert same(cross(value), becomes)
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        numpy.arange(6).reshape(2, 3).T,
+        numpy.zeros((0, 3)),
+        numpy.array(5),
+        numpy.array(["a", "bcd"]),
+        numpy.array([b"a", b"bcd"]),
+        numpy.array([True, False]),
+        numpy.array([1 + 2j]),
+        numpy.array(["2020-01-01", "NaT"], dtype="datetime64[ns]"),
+        numpy.arange(10, dtype=">i4")[::-3],
+    ],
+    ids=lambda array: f"{array.dtype}{array.shape}",
+)
+def test_arrays_come_back(array: numpy.ndarray[Any, Any]) -> None:
+    back = cross([array])[0]
+    assert (back.dtype, back.shape) == (array.dtype, array.shape)
+    numpy.testing.assert_array_equal(back, array)
+    assert back.flags.writeable
+
+
+def test_a_date_of_numpy_comes_back() -> None:
+    assert cross(numpy.datetime64("2020-01-01")) == numpy.datetime64("2020-01-01")
+
+
+@pytest.mark.parametrize("mode", ["1", "L", "LA", "RGB", "RGBA", "CMYK", "YCbCr", "HSV", "I", "F"])
+def test_images_come_back(mode: str) -> None:
+    image = Image.radial_gradient("L").resize((13, 7)).convert("RGB").convert("L").convert(mode)
+    back = cross(image)
+    assert (back.mode, back.size, back.tobytes()) == (image.mode, image.size, image.tobytes())
+
+
+def test_an_image_with_a_palette_comes_as_colours() -> None:
+    assert cross(Image.new("P", (3, 2))).mode == "RGB"
+
+
+def test_tables_come_back() -> None:
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    table = pandas.DataFrame(
+        {
+            "n": [1, 2, 3],
+            "x": [1.5, None, 2.5],
+            "s": ["a", None, "c"],
+            "t": pandas.to_datetime(["2020-01-01", None, "2020-01-03"]),
+            5: [True, False, True],
+        }
+    )
+    pandas.testing.assert_frame_equal(cross(table), table)
+    by_name = table.set_index("n")
+    pandas.testing.assert_frame_equal(cross(by_name), by_name)
+    pandas.testing.assert_series_equal(cross(table["x"]), table["x"])
+    pandas.testing.assert_frame_equal(cross(pandas.DataFrame()), pandas.DataFrame())
+    pandas.testing.assert_frame_equal(cross(table.iloc[1:]), table.iloc[1:])
+    with pytest.raises(CodecError, match="reset_index"):
+        cross(table.set_index(["n", "s"]))
+
+
+class Thing:
+    def __repr__(self) -> str:
+        return "<a thing>"
+
+
+class Broken:
+    def __repr__(self) -> str:
+        raise RuntimeError("no")
+
+
+def cyclic() -> object:
+    inner: list[object] = [1, 2, datetime.date(2020, 1, 1)]
+    inner.append(inner)
+    return {"loop": inner}
+
+
+def exploding() -> object:
+    value: list[object] = [1j]
+    for _ in range(60):
+        value = [value, value]
+    return value
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (Thing(), r"a .*Thing cannot cross"),
+        ([1, {"a": (1, Thing())}], r"Thing cannot cross.*\(at \[1\].a\[1\]\)"),
+        ({(1, 2): Thing()}, r"\(at \[\(1, 2\)\]\)"),
+        (Point(1, Thing()), r"\(at y\)"),
+        ({Thing(): 1}, r"Thing cannot cross"),
+        (lambda: 1, r"a function cannot cross"),
+        (math, r"a module cannot cross"),
+        (numpy.array([object()]), r"dtype object"),
+        (numpy.zeros(2, dtype=[("a", "i4")]), r"dtype"),
+        (cyclic(), r"containing itself"),
+        (exploding(), r"more than 4,000,000 items"),
+        (Image.new("1", (1 << 14, 1 << 13)), r"pixels"),
+    ],
+    ids=lambda value: None if isinstance(value, str) else type(value).__name__,
+)
+def test_what_cannot_cross_is_named_with_its_place(value: object, told: str) -> None:
+    with pytest.raises(CodecError, match=told):
+        cross(value)
+
+
+def test_what_cannot_cross_is_shown_where_that_is_asked_for() -> None:
+    assert cross([1, Thing()], opaque=True) == [1, Opaque(f"{__name__}.Thing", "<a thing>")]
+    shown = cross(Broken(), opaque=True)
+    assert "whose repr() raised RuntimeError" in repr(shown)
+    assert cross(cross(Thing(), opaque=True)) == cross(Thing(), opaque=True)
+
+
+def test_too_large_a_frame_is_refused_before_it_is_sent() -> None:
+    with pytest.raises(CodecError, match="too large"):
+        cross("x" * (kernel.MAX_JSON + 1))
+    with pytest.raises(CodecError, match="too large"):
+        kernel.pack("test", {}, [memoryview(bytearray(kernel.MAX_BLOBS + 1))])
+
+
+def decode(encoded: object, *blobs: bytes) -> Any:
+    (frame,) = kernel.FrameReader().feed(b"".join(kernel.pack("test", {"v": encoded}, blobs)))
+    return frame.value("v")
+
+
+@pytest.mark.parametrize(
+    ("encoded", "blobs"),
+    [
+        ({"$": "pickle", "v": "x"}, []),
+        ({"$": ["int"]}, []),
+        ({"$": "int", "v": "xyz"}, []),
+        ({"$": "int"}, []),
+        ({"$": "float", "v": [1]}, []),
+        ({"$": "bytes", "i": 0}, []),
+        ({"$": "bytes", "i": -1}, [b"x"]),
+        ({"$": "bytes", "i": True}, [b"x", b"y"]),
+        ({"$": "set", "v": [[1]]}, []),
+        ({"$": "set", "v": [n * (2**61 - 1) for n in range(1000)]}, []),
+        ({"$": "dict", "k": [1, 2], "v": [1]}, []),
+        ({"$": "record", "type": 1, "k": [], "v": []}, []),
+        ({"$": "datetime", "v": "soon", "fold": 0}, []),
+        ({"$": "ndarray", "t": "|O8", "s": [1], "i": 0, "scalar": False}, [b"12345678"]),
+        ({"$": "ndarray", "t": "i4, i4", "s": [1], "i": 0, "scalar": False}, [b"12345678"]),
+        ({"$": "ndarray", "t": "<i8", "s": [2], "i": 0, "scalar": False}, [b"12345678"]),
+        ({"$": "ndarray", "t": "<i8", "s": [-1], "i": 0, "scalar": False}, [b"12345678"]),
+        ({"$": "ndarray", "t": "<U0", "s": [10**12], "i": 0, "scalar": False}, [b""]),
+        ({"$": "ndarray", "t": "<i8", "s": [10**30, 0], "i": 0, "scalar": False}, [b""]),
+        ({"$": "image", "mode": "RGB", "s": [1, 1], "i": 0}, [b"12"]),
+        ({"$": "image", "mode": "P", "s": [1, 1], "i": 0}, [b"1"]),
+        ({"$": "image", "mode": "L", "s": [10**9, 10**9], "i": 0}, [b"1"]),
+        ({"$": "dataframe", "k": ["a"], "n": None, "v": [[1]], "rows": 2}, []),
+        ({"$": "dataframe", "k": [], "n": None, "v": [], "rows": 10**12}, []),
+    ],
+    ids=str,
+)
+def test_forged_values_are_refused(encoded: object, blobs: list[bytes]) -> None:
+    with pytest.raises(CodecError):
+        decode(encoded, *blobs)
+
+
+@pytest.mark.parametrize("open_", ["[", '{"a":', '{"$":"tuple","v":['])
+def test_nesting_has_an_end(open_: str) -> None:
+    depth = 150
+    close = {"[": "]", '{"a":': "}"}.get(open_, "]}")
+    text = f'{{"t":"x","b":[],"v":{open_ * depth}1{close * depth}}}'.encode()
+    (frame,) = kernel.FrameReader().feed(len(text).to_bytes(4, "little") + bytes(4) + text)
+    with pytest.raises(CodecError, match="nested"):
+        frame.value("v")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        b"[]",
+        b"{}",
+        b'{"t":1,"b":[]}',
+        b'{"t":"x","b":[-1]}',
+        b'{"t":"x","b":[1]}',
+        b'{"t":"x","b":[true]}',
+        b'{"t":"x","b":{}}',
+        b'{"t":"x","b":[],"v":NaN}',
+        b'{"t":"x","b":[]',
+        b"\xff\xff",
+        b"[" * 200_000,
+        b'{"t":"x","b":[],"v":' + b"9" * 5000 + b"}",
+    ],
+    ids=lambda text: repr(text[:20]),
+)
+def test_what_is_no_frame_is_refused(text: bytes) -> None:
+    data = len(text).to_bytes(4, "little") + bytes(4) + text
+    with pytest.raises(kernel.FrameError):
+        list(kernel.FrameReader().feed(data))
+
+
+@pytest.mark.parametrize(("text", "blobs"), [(kernel.MAX_JSON + 1, 0), (1, kernel.MAX_BLOBS + 1)])
+def test_a_frame_that_announces_too_much_is_refused_at_once(text: int, blobs: int) -> None:
+    reader = kernel.FrameReader()
+    with pytest.raises(kernel.FrameError, match="bytes"):
+        list(reader.feed(text.to_bytes(4, "little") + blobs.to_bytes(4, "little")))
+
+
+@settings(deadline=None)
+@given(st.lists(values, max_size=4), st.data())
+def test_frames_may_come_in_any_pieces(sent: list[object], data: st.DataObject) -> None:
+    stream = b""
+    for value in sent:
+        encoded, blobs = kernel.encode(value)
+        stream += b"".join(kernel.pack("test", {"v": encoded}, blobs))
+    reader, got = kernel.FrameReader(), []
+    while stream:
+        size = data.draw(st.integers(1, len(stream)))
+        got += [frame.value("v") for frame in reader.feed(stream[:size])]
+        stream = stream[size:]
+    assert all(map(same, got, sent))
+    assert len(got) == len(sent)
