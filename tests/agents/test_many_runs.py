@@ -7,7 +7,7 @@ import os
 import re
 from pathlib import Path
 
-from sanderling import ChatMessage, CodeAgent, LogLevel, MessageRole, ScriptedModel, tool
+from sanderling import ChatMessage, CodeAgent, LogLevel, MessageRole, RunResult, ScriptedModel, tool
 
 RUNS = 200
 
@@ -44,15 +44,16 @@ def test_two_hundred_runs_at_once_are_not_mixed_up() -> None:
     before = children()
     agent = CodeAgent([twice], ScriptedModel(reply), verbosity_level=LogLevel.OFF)
 
-    async def main() -> list[object]:
-        tasks = [agent.arun(f"This is run {n}.", return_full_result=True) for n in range(RUNS)]
-        return await asyncio.gather(*tasks)
+    async def main() -> list[RunResult]:
+        runs = [agent.arun(f"This is run {n}.", return_full_result=True) for n in range(RUNS)]
+        results: list[RunResult] = await asyncio.gather(*runs)
+        return results
 
     results = asyncio.run(main())
     agent.cleanup()
     for number, result in enumerate(results):
-        assert result.output == [number, number * 2]  # type: ignore[attr-defined]  # a RunResult
-        tasks = [step for step in result.steps if step["type"] == "TaskStep"]  # type: ignore[attr-defined]
+        assert result.output == [number, number * 2]
+        tasks = [step for step in result.steps if step["type"] == "TaskStep"]
         assert [step["task"] for step in tasks] == [f"This is run {number}."]
-        assert len(result.steps) == 4  # type: ignore[attr-defined]
+        assert len(result.steps) == 4
     assert children() == before

@@ -127,7 +127,7 @@ def test_without_code_marks_nothing_waits() -> None:
     screen = Screen()
     printer = RunPrinter(screen.logger, code_marks=())
     printer.show(ChatMessageStreamDelta("A ``` fence\nand "))
-    assert screen.raw == "A ``` fence"
+    assert screen.raw == "A ``` fence\n"
     printer.close()
     assert screen.raw == "A ``` fence\nand\n"
 
@@ -151,7 +151,7 @@ def test_text_comes_out_as_soon_as_it_can() -> None:
         for delta in deltas("One two three\nfour fi"):
             printer.show(delta)
     assert terminal.raw == "One two three\nfour"
-    assert pipe.raw == "One two three"
+    assert pipe.raw == "One two three\n"
 
 
 def test_a_broken_off_run_leaves_a_whole_line() -> None:

@@ -40,7 +40,7 @@ class Weather:
     name = "weather"
 
     def to_json_schema(self) -> JSONObject:
-        parameters = {"type": "object", "properties": {"city": {"type": "string"}}}
+        parameters: JSONObject = {"type": "object", "properties": {"city": {"type": "string"}}}
         return {
             "type": "function",
             "function": {"name": self.name, "description": "Weather.", "parameters": parameters},

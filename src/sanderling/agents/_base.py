@@ -285,7 +285,7 @@ class MultiStepAgent(ABC):
             self._action(),
             self._forced_answer,
             started,
-            RunPrinter(self.logger) if self.logger.level > LogLevel.OFF else None,
+            self._printer() if self.logger.level > LogLevel.OFF else None,
             self._release,
             self.max_tool_threads,
         )
@@ -328,6 +328,9 @@ class MultiStepAgent(ABC):
             *run.memory.messages()[1:],
             ChatMessage(MessageRole.USER, after),
         ]
+
+    def _printer(self) -> RunPrinter:
+        return RunPrinter(self.logger)
 
     def _checked(self, templates: Mapping[str, Any]) -> PromptTemplates:
         return checked_templates(templates, load_templates(self._templates_name))

@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from sanderling.console import RunPrinter
 from sanderling.loop import CodeAction, CodeTags
 from sanderling.sandbox import BASE_BUILTIN_MODULES, ToolSpec, create_interpreter
 
@@ -112,6 +113,9 @@ class CodeAgent(MultiStepAgent):
             max_print_outputs_length=self.max_print_outputs_length,
             **self.executor_kwargs,
         )
+
+    def _printer(self) -> RunPrinter:
+        return RunPrinter(self.logger, code_marks=[self._tags.opening])
 
     def _chosen_tags(self, given: Literal["markdown"] | tuple[str, str] | None) -> CodeTags:
         if given == "markdown":

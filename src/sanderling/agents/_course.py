@@ -132,4 +132,6 @@ class Course:
         finally:
             self._timing.end_time = time.time()
             self._conversation.busy = False
+            if self._printer is not None:
+                self._printer.close()
             self._release(self._conversation)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 from ._logger import MAX_BLOCK
-from ._text import INDENT, indented, omission, visible
+from ._text import indented, omission, visible
 
 if TYPE_CHECKING:
     from ._logger import AgentLogger
@@ -18,7 +18,7 @@ _LONGEST_WORD = 30
 class LiveText:
     """Writes text as it comes: in whole words or pieces to a terminal, else in whole lines.
 
-    Space at the end waits for what follows it; blank lines at the start and the end are left out.
+    Blank lines at the start and the end are left out: space waits for what follows it.
     After `MAX_BLOCK` characters the rest is only counted.
 
     Args:
@@ -36,6 +36,7 @@ class LiveText:
         self._pending = ""
         self._column = 0
         self._begun = False
+        self._at_line_start = True
         self._room = MAX_BLOCK
         self._left_out = 0
 
@@ -55,9 +56,10 @@ class LiveText:
         """Shows what is left and ends the line; further text begins a new one."""
         self._emit(self._pending.rstrip())
         self._pending = ""
-        if self._begun:
+        if not self._at_line_start:
             self._console.line()
         self._begun = False
+        self._at_line_start = True
         self._column = 0
         if self._left_out:
             self._console.out(visible(omission(self._left_out), self._console.encoding))
@@ -66,7 +68,8 @@ class LiveText:
     def _ready(self) -> str:
         match self._by:
             case "lines":
-                return self._pending.rpartition("\n")[0].rstrip()
+                whole = len(self._pending.rpartition("\n")[0].rstrip())
+                return self._pending[: self._pending.index("\n", whole) + 1] if whole else ""
             case "words" if self._pending[-1:].strip():
                 *before, word = self._pending.rsplit(None, 1)
                 if len(word) <= _LONGEST_WORD:
@@ -82,9 +85,10 @@ class LiveText:
         if self._by == "words":
             text = self._wrapped(text)
         if self._indent:
-            text = indented(text if self._begun else INDENT + text)
+            text = indented(text, first=self._at_line_start)
         self._console.out(text, end="", highlight=False)
         self._begun = True
+        self._at_line_start = text.endswith("\n")
 
     def _wrapped(self, text: str) -> str:
         from rich.cells import cell_len

@@ -13,7 +13,7 @@ from sanderling.messages import ChatMessageStreamDelta
 from ._live import LiveReply, LiveText
 from ._logger import MAX_BLOCK, YELLOW, LogLevel
 from ._monitor import Monitor
-from ._text import INDENT, excerpt, indented, text_of
+from ._text import excerpt, indented, text_of
 
 if TYPE_CHECKING:
     from sanderling.loop import Event
@@ -121,7 +121,7 @@ class RunPrinter:
             if logs.startswith(_LOGS) and not self._logs_were_streamed:
                 self._logger.log(_LOGS.rstrip(), style="bold")
                 text = excerpt(logs.removeprefix(_LOGS).rstrip(), MAX_BLOCK)
-                self._logger.log(INDENT + indented(text))
+                self._logger.log(indented(text, first=True))
         elif observations and not step.is_final_answer:
             self._logger.log(indented(f"Observations: {excerpt(observations, MAX_BLOCK)}"))
         if step.error is not None:

@@ -10,8 +10,7 @@ _HIDDEN = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb"
     r"\ud800-\udfff\U000e0000-\U000e007f]"
 )
-
-INDENT = "  "
+_INDENT = "  "
 
 
 def visible(text: str, encoding: str = "utf-8") -> str:
@@ -32,9 +31,14 @@ def excerpt(text: str, limit: int) -> str:
     return f"{text[:half]}\n{omission(len(text) - 2 * half)}\n{text[-half:]}"
 
 
-def indented(text: str) -> str:
-    """Moves every line but the first to the right: none can pass for a line of the log itself."""
-    return re.sub(r"\n(?=[^\n])", f"\n{INDENT}", text)
+def indented(text: str, *, first: bool = False) -> str:
+    """Moves lines to the right, so that none can pass for a line of the log itself.
+
+    Args:
+        text: The lines.
+        first: Whether the first line is moved like the others.
+    """
+    return re.sub(r"(?m)^(?=[^\n])" if first else r"(?<=\n)(?=[^\n])", _INDENT, text)
 
 
 def omission(count: int) -> str:

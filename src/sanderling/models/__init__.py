@@ -11,9 +11,13 @@ if TYPE_CHECKING:
     from ._base import ToolLike as ToolLike
     from ._callable import CallableModel as CallableModel
     from ._callable import as_model as as_model
+    from ._choice import choose_model as choose_model
+    from ._llamacpp import LlamaCppModel as LlamaCppModel
     from ._openai import OpenAIModel as OpenAIModel
     from ._openai import OpenAIServerModel as OpenAIServerModel
     from ._profile import ModelProfile as ModelProfile
+    from ._recording import RecordingModel as RecordingModel
+    from ._recording import ReplayModel as ReplayModel
     from ._scripted import ScriptedModel as ScriptedModel
     from ._scripted import ScriptedRequest as ScriptedRequest
     from ._settings import REMOVE_PARAMETER as REMOVE_PARAMETER
@@ -22,14 +26,18 @@ __getattr__, __dir__, __all__ = lazy(
     __name__,
     {
         "CallableModel": "._callable",
+        "LlamaCppModel": "._llamacpp",
         "Model": "._base",
         "ModelProfile": "._profile",
         "OpenAIModel": "._openai",
         "OpenAIServerModel": "._openai",
         "REMOVE_PARAMETER": "._settings",
+        "RecordingModel": "._recording",
+        "ReplayModel": "._recording",
         "ScriptedModel": "._scripted",
         "ScriptedRequest": "._scripted",
         "ToolLike": "._base",
         "as_model": "._callable",
+        "choose_model": "._choice",
     },
 )

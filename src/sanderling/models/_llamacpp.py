@@ -144,7 +144,7 @@ class LlamaCppModel(Model):
     def _call_format(self, tools: Sequence[ToolLike]) -> JSONObject:
         """Returns the form of a call of one of the tools: the same for every chat template."""
         functions: list[Any] = [tool.to_json_schema()["function"] for tool in tools]
-        calls = [
+        calls: list[JSONObject] = [
             {
                 "type": "object",
                 "properties": {

@@ -120,10 +120,7 @@ class ScriptedModel(Model):
         self, messages: Sequence[MessageLike], *args: Any, **kwargs: Any
     ) -> Generator[ChatMessageStreamDelta, None, None]:
         """Gives the next reply word by word, then the rest of it."""
-        message = self.generate(messages, *args, **kwargs)
-        for word in _WORD.findall(message.text):
-            yield ChatMessageStreamDelta(word)
-        yield replace(as_delta(message), content=None)
+        yield from spelled(self.generate(messages, *args, **kwargs))
 
     def to_dict(self) -> JSONObject:
         """Refuses: a script is no setting.
@@ -147,6 +144,13 @@ class ScriptedModel(Model):
                 self._next += 1
                 return self._replies[self._next - 1]
         return self._function(list(request.messages))
+
+
+def spelled(message: ChatMessage) -> Generator[ChatMessageStreamDelta, None, None]:
+    """Yields a message word by word, then what else there is to it."""
+    for word in _WORD.findall(message.text):
+        yield ChatMessageStreamDelta(word)
+    yield replace(as_delta(message), content=None)
 
 
 def _as_message(reply: str | ChatMessage | Mapping[str, Any]) -> ChatMessage:

@@ -13,7 +13,7 @@ from sanderling.messages import ChatMessage, ChatMessageStreamDelta
 _REFUSES_STOP = (
     re.compile(r"o3(?!-mini)([-.:].*)?"),
     re.compile(r"o4([-.:].*)?"),
-    re.compile(r"gpt-5.*"),
+    re.compile(r"gpt-5([-.:].*)?"),
     re.compile(r"grok-(3-mini|4|code).*"),
 )
 

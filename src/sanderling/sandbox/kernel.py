@@ -73,7 +73,7 @@ MAX_JSON = 32 << 20  # bytes of a frame's text
 MAX_BLOBS = 256 << 20  # bytes of a frame's blobs
 MAX_RESULT = 32 << 20  # bytes of the blobs of a step's value, which is sent unasked
 MAX_DEPTH = 100
-MAX_ITEMS = 4_000_000
+MAX_ITEMS = 2_000_000
 MAX_PIXELS = 64 << 20
 MAX_SHOWN = 100_000  # characters of a value's str() and of a traceback
 MAX_REPR = 2_000
@@ -267,7 +267,9 @@ class Opaque:
         return self.repr
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Opaque) and (self.type, self.repr) == (other.type, other.repr)
+        if not isinstance(other, Opaque):
+            return NotImplemented
+        return (self.type, self.repr) == (other.type, other.repr)
 
     def __hash__(self) -> int:
         return hash((self.type, self.repr))
@@ -301,11 +303,9 @@ class Record:
         return f"{self.record_type}({fields})"
 
     def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, Record)
-            and self.record_type == other.record_type
-            and self.record_fields == other.record_fields
-        )
+        if not isinstance(other, Record):
+            return NotImplemented
+        return (self.record_type, self.record_fields) == (other.record_type, other.record_fields)
 
     def __hash__(self) -> int:
         return hash((self.record_type, *self.record_fields.items()))
@@ -884,8 +884,8 @@ class ToolError(RuntimeError):
     """A tool of the host failed, or could not be called."""
 
 
-class FinalAnswer(BaseException):
-    """Ends the step: the final answer was given. No error, so `except Exception` lets it pass."""
+class FinalAnswer(SystemExit):  # noqa: N818 - a signal, no error
+    """Ends the step: the final answer was given. It passes all that lets SystemExit pass."""
 
 
 for _shown in (CodecError, ImportNotAllowed, ToolError, FinalAnswer):
@@ -942,14 +942,13 @@ def binder(name: str, signature: str) -> Callable[..., None]:
     given = function.args
     given.defaults = [_literal(default) for default in given.defaults]
     given.kw_defaults = [default and _literal(default) for default in given.kw_defaults]
-    arguments = (*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg)
-    for argument in arguments:
-        if argument is not None and argument.annotation is not None:
-            argument.annotation = _quoted(argument.annotation)
-    if function.returns is not None:
-        function.returns = _quoted(function.returns)
     scope: dict[str, Any] = {"__builtins__": {}}
-    exec(compile(ast.fix_missing_locations(tree), f"<tool {name}>", "exec"), scope)  # noqa: S102 - literals only
+    try:
+        # This file's own future import makes annotations text: nothing of them is evaluated.
+        code = compile(tree, f"<tool {name}>", "exec")
+    except (SyntaxError, ValueError) as error:
+        raise ValueError(problem) from error
+    exec(code, scope)  # noqa: S102 - one function, whose defaults are literals
     bind: Callable[..., None] = scope[name]
     return bind
 
@@ -960,10 +959,6 @@ def _literal(default: ast.expr) -> ast.expr:
     except ValueError:
         return ast.copy_location(ast.Constant(...), default)
     return default
-
-
-def _quoted(annotation: ast.expr) -> ast.expr:
-    return ast.copy_location(ast.Constant(ast.unparse(annotation)), annotation)
 
 
 class Workspace:
@@ -1021,7 +1016,8 @@ class Workspace:
         level: int = 0,
     ) -> ModuleType:
         """Refuses early what would only fail later, or confuse. The walls do not depend on it."""
-        if level == 0 and not self._authorized(name):
+        # C code that imports on behalf of the model's (as `strptime` does) comes by with a list.
+        if level == 0 and not isinstance(fromlist, list) and not self._authorized(name):
             parts = [f"{name}.{part}" for part in fromlist or ()]
             if not parts or not all(map(self._authorized, parts)):
                 raise ImportNotAllowed(
@@ -1031,7 +1027,7 @@ class Workspace:
         return builtins.__import__(name, globals, locals, fromlist, level)
 
     def _authorized(self, name: str) -> bool:
-        return any(
+        return name == "__future__" or any(
             entry in ("*", name, name + ".*")
             or name.startswith(entry[:-1] if entry.endswith(".*") else entry + ".")
             for entry in self._imports
@@ -1078,19 +1074,20 @@ class Workspace:
             ``type`` (the class), ``message``, and ``traceback``, which ends in the message.
         """
         linecache.cache.update(self._sources)
+        name = type(error).__name__
         try:
             report = traceback.TracebackException(type(error), error, error.__traceback__)
             _keep_model_lines(report)
-            text = "".join(report.format()).rstrip()
-            message = str(error)
-        except Exception as failure:
-            message = f"its message could not be read: {type(failure).__name__}"
-            text = f"{type(error).__name__}: {message}"
-        more = _suggestion(error) + self._hint(error)
+            more = _suggestion(error) + self._hint(error)
+            text = "".join(report.format()).rstrip() + more
+            message = str(error) + more
+        except BaseException as failure:  # an exception's own methods may raise whatever they like
+            message = f"its message could not be read ({type(failure).__name__})"
+            text = f"{name}: {message}"
         return {
-            "type": type(error).__name__,
-            "message": _shorten(_without_paths(message + more), MAX_SHOWN),
-            "traceback": _shorten(_without_paths(text + more), MAX_SHOWN),
+            "type": name,
+            "message": _shorten(_without_paths(message), MAX_SHOWN),
+            "traceback": _shorten(_without_paths(text), MAX_SHOWN),
         }
 
     def _hint(self, error: BaseException) -> str:
@@ -1559,7 +1556,9 @@ class Kernel:
         try:
             self._channel.send("done", reply, blobs)
         except Exception:  # too large a frame, or a thread of the code changed the value meanwhile
-            self._channel.send("done", {**reply, "v": _stand_in(value)})
+            shown = str(reply["text"])[:MAX_REPR]
+            opaque = {"$": "opaque", "type": _type_name(value), "repr": shown}
+            self._channel.send("done", {**reply, "v": opaque})
 
     def _print(self, text: str) -> None:
         with self._interrupts:
@@ -1603,7 +1602,7 @@ class Kernel:
         return reply.value("v")
 
     def _on_thread_error(self, args: Any) -> None:
-        if args.exc_value is not None and not isinstance(args.exc_value, (FinalAnswer, SystemExit)):
+        if args.exc_value is not None and not isinstance(args.exc_value, SystemExit):
             told = self._workspace.explain(args.exc_value)["traceback"]
             name = args.thread.name if args.thread is not None else "a thread"
             self._output.write(f"Exception in {name}:\n{told}\n")

@@ -132,7 +132,7 @@ class _Worker:
         if call.error is not None:
             raise kernel.ToolError(call.error)
         if tool.final:
-            raise kernel.FinalAnswer
+            raise kernel.FinalAnswer if alone else SystemExit  # with which a thread ends in silence
         return call.value
 
 

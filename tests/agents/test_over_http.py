@@ -1,0 +1,194 @@
+"""Agents over a real HTTP connection: whole runs, exact tokens, and servers that misbehave."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sanderling import (
+    ActionStep,
+    AgentGenerationError,
+    CodeAgent,
+    LogLevel,
+    OpenAIModel,
+    TokenUsage,
+    ToolCallingAgent,
+    tool,
+)
+from support.drivers import Driver, both_drivers
+from support.openai_server import Answer, chunk, events, fails, says, serving, streams
+
+STEPS = (
+    "I look the prices up.\n<code>\ntea = price(product='tea')\nprint(tea)\n</code>",
+    "Now I convert.\n<code>\ndollars = convert(euros=tea)\nprint(dollars)\n</code>",
+    "That is it.\n<code>\nfinal_answer(f'{dollars:.2f} dollars')\n</code>",
+)
+EACH = TokenUsage(11, 7)  # what the server counts for each reply
+
+
+@tool
+def price(product: str) -> float:
+    """Looks a price up.
+
+    Args:
+        product: What.
+    """
+    return {"tea": 4.5}[product]
+
+
+@tool
+async def convert(euros: float) -> float:
+    """Converts to dollars.
+
+    Args:
+        euros: How much.
+    """
+    await asyncio.sleep(0)
+    return euros * 1.1
+
+
+def model(url: str, **kwargs: Any) -> OpenAIModel:
+    settings = {"max_retries": 0, "timeout": 10}
+    return OpenAIModel("scripted", api_base=url, api_key="key", client_kwargs=settings, **kwargs)
+
+
+def code_agent(url: str, **kwargs: Any) -> CodeAgent:
+    kwargs.setdefault("verbosity_level", LogLevel.OFF)
+    return CodeAgent([price, convert], model(url), **kwargs)
+
+
+@both_drivers
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+def test_three_steps_with_two_tools_and_exact_tokens(driver: Driver, streamed: bool) -> None:
+    def reply(text: str) -> Answer:
+        return streams(*text.splitlines(keepends=True)) if streamed else says(text)
+
+    answers = [reply(text) for text in STEPS]
+    with serving(*answers) as server, code_agent(server.url, stream_outputs=streamed) as agent:
+        result = driver.run(agent, "What is tea in dollars?", return_full_result=True)
+        assert result.output == "4.95 dollars"
+        assert result.token_usage == EACH + EACH + EACH
+        steps = [step for step in agent.memory.steps if isinstance(step, ActionStep)]
+        assert [step.token_usage for step in steps] == [EACH] * 3
+        assert "4.95" in (steps[1].observations or "")
+        sent = [request.body["messages"] for request in server.requests]
+        assert [len(messages) for messages in sent] == [2, 4, 6]
+        assert sent[1][: len(sent[0])] == sent[0]
+        assert all(request.body.get("stream", False) is streamed for request in server.requests)
+
+
+@both_drivers
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+def test_three_steps_of_native_tool_calls(driver: Driver, streamed: bool) -> None:
+    def call(name: str, **arguments: Any) -> Answer:
+        function = {"name": name, "arguments": json.dumps(arguments)}
+        made = {"id": f"call_{name}", "type": "function", "function": function}
+        if streamed:
+            return streams({"tool_calls": [{"index": 0, **made}]}, finish_reason="tool_calls")
+        return says(None, "tool_calls", tool_calls=[made])
+
+    answers = [
+        call("price", product="tea"),
+        call("convert", euros=4.5),
+        call("final_answer", answer="4.95"),
+    ]
+    with serving(*answers) as server:
+        agent = ToolCallingAgent(
+            [price, convert],
+            model(server.url),
+            stream_outputs=streamed,
+            verbosity_level=LogLevel.OFF,
+        )
+        result = driver.run(agent, "What is tea in dollars?", return_full_result=True)
+        assert result.output == "4.95"
+        assert result.token_usage == EACH + EACH + EACH
+        offered = [entry["function"]["name"] for entry in server.requests[0].body["tools"]]
+        assert offered == ["price", "convert", "final_answer"]
+
+
+def cut_half_way() -> Answer:
+    return events([chunk({"content": "<code>\nprint("})], end="")
+
+
+@both_drivers
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (fails(401, "bad key"), "key"),
+        (fails(404, "no such model"), "scripted"),
+        (fails(500, "oops"), "500"),
+        (Answer("<html>not json</html>"), ""),
+        (Answer("half", cut=True), ""),
+        (cut_half_way(), ""),
+    ],
+    ids=["wrong key", "unknown model", "broken server", "garbage", "cut off", "cut stream"],
+)
+def test_a_server_that_fails_ends_the_run_and_loses_nothing(
+    driver: Driver, streamed: bool, answer: Answer, told: str
+) -> None:
+    first = streams(STEPS[0]) if streamed else says(STEPS[0])
+    with serving(first, answer) as server, code_agent(server.url, stream_outputs=streamed) as agent:
+        with pytest.raises(AgentGenerationError) as caught:
+            driver.run(agent, "What is tea in dollars?")
+        assert told in str(caught.value)
+        steps = [step for step in agent.memory.steps if isinstance(step, ActionStep)]
+        assert [step.observations for step in steps] == [
+            "Execution logs:\n4.5\nLast output from code snippet:\nNone"
+        ]
+
+
+@both_drivers
+def test_a_server_that_is_down_is_named(driver: Driver) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    url = f"http://127.0.0.1:{port}/v1"
+    with code_agent(url) as agent, pytest.raises(AgentGenerationError) as caught:
+        driver.run(agent, "Go.")
+    assert str(port) in str(caught.value)
+
+
+@both_drivers
+def test_a_run_that_failed_can_go_on_when_the_server_is_back(driver: Driver) -> None:
+    with (
+        serving(says(STEPS[0]), fails(500, "oops"), says(STEPS[1]), says(STEPS[2])) as server,
+        code_agent(server.url) as agent,
+    ):
+        with pytest.raises(AgentGenerationError):
+            driver.run(agent, "What is tea in dollars?")
+        assert driver.run(agent, "Go on.", reset=False) == "4.95 dollars"
+
+
+def test_no_process_is_left_behind_by_a_run_that_failed() -> None:
+    def children() -> set[str]:
+        tasks = Path(f"/proc/{os.getpid()}/task").glob("*/children")
+        return {pid for task in tasks for pid in task.read_text().split()}
+
+    before = children()
+    with serving(says(STEPS[0]), fails(500, "oops")) as server:
+        agent = code_agent(server.url)
+        with pytest.raises(AgentGenerationError):
+            agent.run("Go.")
+        assert len(children() - before) == 1
+        agent.cleanup()
+    assert children() == before
+
+
+def test_cancelling_a_run_ends_the_request_that_waits() -> None:
+    async def main(url: str) -> None:
+        with code_agent(url) as agent:
+            run = asyncio.create_task(agent.arun("Go."))
+            while not server.requests:  # noqa: ASYNC110 - a thread serves, not this loop
+                await asyncio.sleep(0)
+            run.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await run
+
+    with serving(Answer("", stall=True)) as server:
+        asyncio.run(main(server.url))

