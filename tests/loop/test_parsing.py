@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from contextlib import suppress
 
 import pytest
@@ -8,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sanderling.errors import AgentParsingError
-from sanderling.loop import CodeTags, extract_code, parse_json_tool_calls
+from sanderling.loop import CodeTags, extract_code
 
 TAGS = CodeTags()
 
@@ -80,35 +79,3 @@ def test_a_block_comes_out_as_it_went_in(text: str, tags: CodeTags) -> None:
 def test_any_reply_gives_code_or_a_correction(reply: str, cut_off: bool) -> None:
     with suppress(AgentParsingError):
         assert extract_code(reply, TAGS, cut_off=cut_off).strip()
-
-
-@given(
-    st.lists(
-        st.tuples(
-            st.text(min_size=1, max_size=9), st.dictionaries(st.text(max_size=5), st.integers())
-        ),
-        min_size=1,
-        max_size=3,
-    )
-)
-def test_json_calls_are_found_in_prose(calls: list[tuple[str, dict[str, int]]]) -> None:
-    reply = "I call: " + " and ".join(
-        json.dumps({"name": name, "arguments": arguments}) for name, arguments in calls
-    )
-    found = parse_json_tool_calls(reply)
-    assert [(call.function.name, call.function.arguments) for call in found] == calls
-
-
-def test_json_calls_may_have_other_keys_and_come_in_a_list() -> None:
-    reply = '[{"tool": "add", "args": {"a": 1}}, {"tool": "sub"}] {broken'
-    found = parse_json_tool_calls(reply, "tool", "args")
-    assert [(c.function.name, c.function.arguments) for c in found] == [
-        ("add", {"a": 1}),
-        ("sub", {}),
-    ]
-
-
-@pytest.mark.parametrize("reply", ["", "no call", '{"a": 1}', "{" * 5000, '{"name": 3}'])
-def test_a_reply_without_calls_is_answered_with_the_form_that_is_wanted(reply: str) -> None:
-    with pytest.raises(AgentParsingError, match='"arguments"'):
-        parse_json_tool_calls(reply)

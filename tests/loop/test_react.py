@@ -141,7 +141,9 @@ def test_a_refused_answer_goes_back_to_the_model() -> None:
     )
     run = a_run()
     assert play(player, run) == 7
-    assert str(actions(run)[0].error) == "too small"
+    refused, accepted = actions(run)
+    assert (str(refused.error), refused.is_final_answer) == ("too small", False)
+    assert accepted.is_final_answer
     assert player.names.count("ActionOutput") == 1
 
 

@@ -184,6 +184,20 @@ def test_settings_load_back() -> None:
     assert loaded.kwargs == {"max_tokens": 7, "seed": 3, "top_p": 0.5}
 
 
+def test_a_missing_package_names_the_command() -> None:
+    script = (
+        "import sys; sys.modules['xllamacpp'] = None\n"
+        "from sanderling.errors import MissingExtraError\n"
+        "from sanderling.models import LlamaCppModel\n"
+        "try:\n"
+        "    LlamaCppModel().generate([])\n"
+        "except MissingExtraError as error:\n"
+        "    print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert "pip install 'sanderling[llamacpp]'" in done.stdout, done.stderr
+
+
 def test_nothing_is_printed() -> None:
     script = (
         "from sanderling.models import LlamaCppModel; "
@@ -194,7 +208,7 @@ def test_nothing_is_printed() -> None:
 
 
 # What a code agent sends to this model, without the agent: its own room tests it with one.
-def solve(model: LlamaCppModel, task: str) -> object:
+def solve(model: LlamaCppModel, task: str) -> float:
     from jinja2 import Environment
 
     profile = model.profile
@@ -221,9 +235,15 @@ def solve(model: LlamaCppModel, task: str) -> object:
         messages, list(profile.stop_sequences), grammar=profile.grammar, **profile.options
     ).text
     code = text.partition(f"{opening}\n")[2].removesuffix(closing_tag)
-    answers: list[object] = []
-    exec(code, {"final_answer": answers.append})
-    return answers[0]
+    # What a model writes is not run in this process.
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", f"final_answer = print\n{code}"],
+        capture_output=True,
+        text=True,
+        timeout=10,
+        check=True,
+    )
+    return float(done.stdout)
 
 
 @pytest.mark.parametrize(
@@ -242,9 +262,7 @@ def solve(model: LlamaCppModel, task: str) -> object:
 def test_the_embedded_model_solves_sums_by_code(
     model: LlamaCppModel, task: str, answer: float
 ) -> None:
-    solved = solve(model, task)
-    assert isinstance(solved, int | float)
-    assert math.isclose(solved, answer)
+    assert math.isclose(solve(model, task), answer)
 
 
 def test_the_sums_are_not_in_the_prompt(model: LlamaCppModel) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from typing import Any
@@ -388,3 +390,18 @@ def test_settings_load_back_without_secrets() -> None:
     assert loaded.client_kwargs == {"timeout": 3, "default_headers": {"X": "y"}}
     assert loaded.kwargs == {"temperature": 0.1, "stop": REMOVE_PARAMETER}
     assert loaded.profile == made.profile
+
+
+@pytest.mark.parametrize("door", ["generate", "generate_stream"])
+def test_a_missing_package_names_the_command(door: str) -> None:
+    script = (
+        "import sys; sys.modules['openai'] = None\n"
+        "from sanderling.errors import MissingExtraError\n"
+        "from sanderling.models import OpenAIModel\n"
+        "try:\n"
+        f"    list(OpenAIModel('m', 'http://localhost:1/v1').{door}([]))\n"
+        "except MissingExtraError as error:\n"
+        "    print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert "pip install 'sanderling[openai]'" in done.stdout, done.stderr

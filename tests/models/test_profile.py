@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from sanderling.models import ModelProfile
+from sanderling.models import ModelProfile, OpenAIModel
 
 
 def test_the_small_profile_loads_and_loads_back() -> None:
@@ -17,6 +17,13 @@ def test_the_small_profile_loads_and_loads_back() -> None:
     assert "final_answer" in small.prompts["system_prompt"]
     assert ModelProfile.from_dict(small.dict()) == small
     assert ModelProfile.load("small") is small
+
+
+def test_a_model_saves_our_profiles_by_name() -> None:
+    assert OpenAIModel("m", profile="small").to_dict()["profile"] == "small"
+    mine = {**ModelProfile.load("small").dict(), "stop_sequences": ["x"]}
+    saved = OpenAIModel("m", profile=mine).to_dict()["profile"]
+    assert ModelProfile.from_dict(cast("dict[str, Any]", saved)).stop_sequences == ("x",)
 
 
 def test_an_unknown_name_tells_the_known_ones() -> None:

@@ -102,7 +102,7 @@ def test_plain_data_comes_back_as_it_was(value: object) -> None:
         set(),
         b"",
         bytearray(b"\x00\xff"),
-        datetime.datetime(2024, 10, 27, 2, 30, fold=1),
+        datetime.datetime(2024, 10, 27, 2, 30, fold=1),  # noqa: DTZ001 - the naive kind is meant
         datetime.time(2, 30, fold=1, tzinfo=datetime.UTC),
         decimal.Decimal("-0E+10"),
         decimal.Decimal("sNaN"),

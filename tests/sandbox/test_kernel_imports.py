@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from support.sandbox import error, interpreter, value
 
 from sanderling.sandbox import BASE_BUILTIN_MODULES, Interpreter
+from support.sandbox import error, interpreter, value
 
 
 @pytest.mark.parametrize("name", BASE_BUILTIN_MODULES)
@@ -69,9 +69,7 @@ def test_the_future_can_always_be_imported(python: Interpreter) -> None:
         ("*", ["import os", "import json.decoder"], []),
     ],
 )
-def test_an_entry_covers_its_submodules(
-    entry: str, allowed: list[str], refused: list[str]
-) -> None:
+def test_an_entry_covers_its_submodules(entry: str, allowed: list[str], refused: list[str]) -> None:
     with interpreter("inprocess", additional_authorized_imports=[entry]) as python:
         for code in allowed:
             value(python, code)

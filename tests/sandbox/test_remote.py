@@ -9,7 +9,6 @@ from contextlib import aclosing, closing
 from typing import Any
 
 import pytest
-from support.sandbox import ainterpreter, answer, arun, error, interpreter, run, value
 
 from sanderling.errors import (
     InterpreterError,
@@ -19,9 +18,17 @@ from sanderling.errors import (
     SandboxViolation,
 )
 from sanderling.sandbox import CodecError, CodeResult, Interpreter, Opaque, Printed, ToolRequest
+from support.sandbox import Tools, ainterpreter, answer, arun, error, interpreter, run, value
 
-ANY = {"additional_authorized_imports": ["*"]}
+ANY: dict[str, Any] = {"additional_authorized_imports": ["*"]}
 GO_ON = "while True:\n    try:\n        for _ in iter(int, 1): pass\n    except BaseException: pass"
+FORGE = """
+import os, json
+def say(**fields):
+    text = json.dumps({"b": [], **fields}).encode()
+    os.write(3, len(text).to_bytes(4, "little") + bytes(4) + text)
+"""
+NO_ARGUMENTS = "args=[], kwargs={}, alone=True"
 SWALLOW = f"print('said')\n{GO_ON}"
 
 
@@ -30,6 +37,17 @@ def python() -> Any:
     with interpreter(timeout_seconds=0.3, **ANY) as made:
         made.open()
         yield made
+
+
+def watch(python: Interpreter, code: str) -> CodeResult:
+    """Runs one step and answers nothing."""
+    execution = python.execute(code)
+    while True:
+        try:
+            next(execution)
+        except StopIteration as done:
+            result: CodeResult = done.value
+            return result
 
 
 def outcome(python: Interpreter, code: str, form: str) -> CodeResult:
@@ -46,8 +64,7 @@ def outcome(python: Interpreter, code: str, form: str) -> CodeResult:
         "import threading; threading.Event().wait()",
         "import asyncio; await asyncio.sleep(60)",
         "class V:\n    def __str__(self):\n        while True: pass\nV()",
-        "from concurrent.futures import ThreadPoolExecutor\nimport time\n"
-        "with ThreadPoolExecutor() as pool: time.sleep(60)",
+        "import concurrent.futures as c, time\nwith c.ThreadPoolExecutor(): time.sleep(60)",
     ],
 )
 def test_code_that_takes_too_long_is_stopped_and_keeps_its_state(
@@ -69,15 +86,12 @@ def test_code_that_takes_too_long_is_stopped_and_keeps_its_state(
     [
         SWALLOW,
         "print('said')\nimport itertools; sum(itertools.repeat(1))",
-        "print('said')\nimport signal; signal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: pass",
-        "print('said')\nimport signal\n"
-        "signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])\nwhile True: pass",
+        "print('said')\nimport signal as s; s.signal(s.SIGINT, s.SIG_IGN)\nwhile True: pass",
+        "print('said')\nimport signal as s; s.pthread_sigmask(0, [s.SIGINT])\nwhile True: pass",
         f"print('said')\nimport os\nos.write(3, b'\\x10\\0\\0\\0\\0\\0\\0\\0half')\n{GO_ON}",
     ],
 )
-def test_code_that_cannot_be_stopped_is_killed(
-    python: Interpreter, code: str, form: str
-) -> None:
+def test_code_that_cannot_be_stopped_is_killed(python: Interpreter, code: str, form: str) -> None:
     run(python, "gone = 1\nopen('file', 'w').write('stays')")
     python.set_variables({"sent": 5})
     result = outcome(python, code, form)
@@ -118,32 +132,14 @@ def test_code_that_ends_its_interpreter(
         "import os; os.write(3, b'\\xff' * 8)",
         "import os; os.write(3, b'\\2\\0\\0\\0\\0\\0\\0\\0[]')",
         "import os; os.write(3, (200_000).to_bytes(4, 'little') + bytes(4) + b'[' * 200_000)",
-        "import os, json\n"
-        "for n in (1, 1):\n"
-        "    text = json.dumps({'t': 'call', 'b': [], 'id': n, 'step': 1, 'name': 'x',"
-        " 'args': [], 'kwargs': {}, 'alone': True}).encode()\n"
-        "    os.write(3, len(text).to_bytes(4, 'little') + bytes(4) + text)",
-        "import os, json\n"
-        "text = json.dumps({'t': 'out', 'b': [], 'id': 1, 'text': 'x' * 100_000}).encode()\n"
-        "while True: os.write(3, len(text).to_bytes(4, 'little') + bytes(4) + text)",
+        f"{FORGE}for n in (1, 1): say(t='call', step=1, id=n, name='x', {NO_ARGUMENTS})",
+        f"{FORGE}while True: say(t='out', id=1, text='x' * 100_000)",
     ],
 )
 def test_what_breaks_the_protocol_is_killed(code: str) -> None:
     with interpreter(timeout_seconds=20, **ANY) as python:
-        execution = python.execute(code)
-        with closing(execution), pytest.raises(StopIteration) as done:
-            while True:
-                next(execution)
-        assert isinstance(done.value.value.error, SandboxViolation)
+        assert isinstance(watch(python, code).error, SandboxViolation)
         assert value(python, "1") == 1
-
-
-FORGE = (
-    "import os, json\n"
-    "def say(**fields):\n"
-    "    text = json.dumps({'b': [], **fields}).encode()\n"
-    "    os.write(3, len(text).to_bytes(4, 'little') + bytes(4) + text)\n"
-)
 
 
 def test_a_forged_end_of_another_step_is_dropped() -> None:
@@ -155,16 +151,16 @@ def test_a_forged_end_of_another_step_is_dropped() -> None:
 
 
 @pytest.mark.parametrize("form", ["sync", "async"])
-def test_a_flood_of_what_nobody_asked_for_meets_the_clock(
-    python: Interpreter, form: str
-) -> None:
-    code = f"{FORGE}while True:\n    try: say(t='out', id=0, text='x')\n    except BaseException: pass"
+def test_a_flood_of_what_nobody_asked_for_meets_the_clock(python: Interpreter, form: str) -> None:
+    code = (
+        f"{FORGE}while True:\n    try: say(t='out', id=0, text='x')\n    except BaseException: pass"
+    )
     assert isinstance(outcome(python, code, form).error, SandboxTimeout)
     assert value(python, "1") == 1
 
 
 def test_a_forged_call_is_a_call() -> None:
-    code = f"{FORGE}say(t='call', id=1, step=1, name='no_such', args=[], kwargs={{}}, alone=True)\n1"
+    code = f"{FORGE}say(t='call', id=1, step=1, name='no_such', {NO_ARGUMENTS})\n1"
     with interpreter(**ANY) as python:
         assert run(python, code, {}).error is None
         assert value(python, "1") == 1
@@ -223,7 +219,9 @@ def test_the_code_may_change_stdout_for_itself() -> None:
 
 def test_a_value_that_cannot_leave_is_shown() -> None:
     with interpreter() as python:
-        result = run(python, "class Thing:\n    def __repr__(self): return '<a thing>'\n[1, Thing()]")
+        result = run(
+            python, "class Thing:\n    def __repr__(self): return '<a thing>'\n[1, Thing()]"
+        )
         assert result.output == [1, Opaque("Thing", "<a thing>")]
         assert result.text == "[1, <a thing>]"
         result = run(python, "x = []\nx.append(x)\nx")
@@ -244,7 +242,7 @@ def test_variables_enter_and_are_checked() -> None:
 
 def test_large_values_cross_both_ways() -> None:
     big = bytes(range(256)) * 40_000
-    tools = {"big": lambda: big, "check": lambda data: data == big}
+    tools: Tools = {"big": lambda: big, "check": lambda data: data == big}
     with interpreter(tools=tools) as python:
         python.set_variables({"sent": big})
         assert value(python, "check(sent), check(big())", tools) == (True, True)
@@ -433,11 +431,13 @@ def test_fifty_interpreters_at_once_under_asyncio() -> None:
         async with ainterpreter(tools=tools) as python:
             await arun(python, f"x = {number}")
             everybody.append(python)
-            while len(everybody) < 50:
-                await asyncio.sleep(0.01)
+            if len(everybody) == 50:
+                assembled.set()
+            await assembled.wait()
             assert (await arun(python, "double(x)", tools)).output == number * 2
 
     everybody: list[Interpreter] = []
+    assembled = asyncio.Event()
 
     async def main() -> None:
         before = threading.active_count()
@@ -488,6 +488,6 @@ def test_a_machine_without_walls_is_told(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr("sys.platform", "plan9")
     with (
         interpreter() as python,
-        pytest.raises(SandboxUnavailable, match="Ways out: .*inprocess"),
+        pytest.raises(SandboxUnavailable, match=r"Ways out: .*inprocess"),
     ):
         python.open()

@@ -8,9 +8,9 @@ import threading
 from typing import Any
 
 import pytest
-from support.sandbox import ainterpreter, arun, error, interpreter, run, value
 
 from sanderling.sandbox import CodeResult, Interpreter, ToolRequest, ToolSpec
+from support.sandbox import ainterpreter, arun, error, interpreter, run, value
 
 
 def weather(city: str, days: int = 3, *, unit: str = "C") -> str:
@@ -103,7 +103,9 @@ def test_what_cannot_cross_is_told_at_the_call() -> None:
         assert "CodecError: a builtin_function_or_method cannot cross" in message
         assert "(at echo, argument [0].a[1])" in message
         message = error(python, "z = lock()", TOOLS)
-        assert "ToolError: what lock returned did not arrive: a _thread.lock cannot cross" in message
+        assert (
+            "ToolError: what lock returned did not arrive: a _thread.lock cannot cross" in message
+        )
         assert "z = lock()" in message
         message = error(python, "echo('x' * 40_000_000)", TOOLS)
         assert "CodecError: too large" in message
@@ -152,7 +154,9 @@ def test_a_function_describes_itself(function: Any, signature: str) -> None:
 def test_annotations_that_do_not_read_as_python_are_left_out() -> None:
     def tool(a, b: list[int], c) -> None: ...  # type: ignore[no-untyped-def]  # as in the wild
 
-    tool.__annotations__.update(a=Any, c=inspect.signature(weather).parameters["city"], **{"return": 5})
+    tool.__annotations__.update(
+        a=Any, c=inspect.signature(weather).parameters["city"], **{"return": 5}
+    )
     text = ToolSpec.of("tool", tool).signature
     assert "b: list[int]" in text
     assert "c)" in text
@@ -184,14 +188,21 @@ def test_the_final_answer_ends_the_step(python: Interpreter, code: str) -> None:
     [
         "try:\n    final_answer(42)\nexcept BaseException:\n    pass\nprint('went on')",
         "try:\n    final_answer(42)\nfinally:\n    1 / 0",
-        "import threading\nt = threading.Thread(target=final_answer, args=(42,))\nt.start(); t.join()",
-        "from concurrent.futures import ThreadPoolExecutor as P\n"
-        "with P() as p: p.submit(final_answer, 42)",
+        "import concurrent.futures as c\nc.ThreadPoolExecutor().map(final_answer, [42]).__next__()",
     ],
 )
 def test_the_final_answer_stands_whatever_the_code_does(python: Interpreter, code: str) -> None:
     result = run(python, code, TOOLS)
     assert (result.output, result.is_final_answer, result.error) == (42, True, None)
+
+
+def test_the_final_answer_may_come_from_a_thread() -> None:
+    code = (
+        "import threading as t\na = t.Thread(target=final_answer, args=(42,)); a.start(); a.join()"
+    )
+    with interpreter(tools=TOOLS, additional_authorized_imports=["threading"]) as python:
+        result = run(python, code, TOOLS)
+        assert (result.output, result.is_final_answer, result.logs) == (42, True, "")
 
 
 def test_a_final_answer_that_failed_is_none(python: Interpreter) -> None:

@@ -6,11 +6,13 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-
-import pytest
+from typing import TYPE_CHECKING
 
 from sanderling.sandbox import _workdir
 from sanderling.sandbox._workdir import WorkFolder, remove_tree
+
+if TYPE_CHECKING:
+    import pytest
 
 
 def test_a_folder_is_private_and_goes_with_all_in_it() -> None:

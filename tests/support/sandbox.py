@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 from sanderling.sandbox import CodeResult, Interpreter, ToolRequest, ToolSpec, create_interpreter
 
-Tools = dict[str, Callable[..., object]]
+Tools = Mapping[str, Callable[..., Any]]
 
 
 def specs(tools: Tools) -> list[ToolSpec]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from sanderling.console import RunPrinter
 from sanderling.loop import ToolAction
 
 from ._base import MultiStepAgent
@@ -53,5 +54,13 @@ class ToolCallingAgent(MultiStepAgent):
             custom_instructions=self.instructions,
         )
 
+    def _printer(self) -> RunPrinter:
+        return RunPrinter(self.logger, code_marks=())
+
     def _action(self) -> Action:
-        return ToolAction(tuple(self.tools), stream=self.stream_outputs)
+        return ToolAction(
+            tuple(self.tools),
+            name_key=self.model.tool_name_key,
+            arguments_key=self.model.tool_arguments_key,
+            stream=self.stream_outputs,
+        )

@@ -20,7 +20,7 @@ from ._events import (
     StepStarted,
     ToolOutput,
 )
-from ._parsing import CodeTags, extract_code, parse_json_tool_calls
+from ._parsing import CodeTags, extract_code
 from ._react import react
 from ._run import Run, RunResult
 
@@ -47,6 +47,5 @@ __all__ = [
     "ToolAction",
     "ToolOutput",
     "extract_code",
-    "parse_json_tool_calls",
     "react",
 ]

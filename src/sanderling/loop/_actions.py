@@ -12,17 +12,11 @@ from sanderling.errors import (
     AgentToolExecutionError,
 )
 from sanderling.memory import ActionStep, ToolCall
+from sanderling.models import parse_json_tool_calls, read_arguments
 
 from ._effects import CallTool, Effect, ExecuteCode, Generate, Outcome, Together
 from ._events import ActionOutput, Event, ToolOutput
-from ._parsing import (
-    DEFAULT_TAGS,
-    CodeTags,
-    arguments_of,
-    extract_code,
-    is_closed,
-    parse_json_tool_calls,
-)
+from ._parsing import DEFAULT_TAGS, CodeTags, extract_code, is_closed
 
 if TYPE_CHECKING:
     from sanderling.messages import ChatMessage
@@ -96,12 +90,16 @@ class ToolAction:
 
     Attributes:
         tools: Names of the tools that the model is offered.
+        name_key: Where a call that the model wrote into its text has the name of the tool.
+        arguments_key: Where it has the arguments.
         stop_sequences: Where the model shall stop.
         options: Further keyword arguments for the model.
         stream: Whether the model's text comes out while it is written.
     """
 
     tools: tuple[str, ...]
+    name_key: str = "name"
+    arguments_key: str = "arguments"
     stop_sequences: tuple[str, ...] = _STOPS
     options: Mapping[str, Any] = field(default_factory=dict)
     stream: bool = False
@@ -152,7 +150,9 @@ class ToolAction:
 
     def _calls(self, reply: ChatMessage, number: int | None) -> list[ToolCall]:
         try:
-            wanted = reply.tool_calls or parse_json_tool_calls(reply.text)
+            wanted = reply.tool_calls or parse_json_tool_calls(
+                reply.text, self.name_key, self.arguments_key
+            )
         except AgentParsingError:
             if reply.finish_reason == "length":
                 raise _cut_off(reply) from None
@@ -160,7 +160,7 @@ class ToolAction:
         calls: dict[str, ToolCall] = {}
         for place, call in enumerate(wanted, 1):
             key = call.id if call.id and call.id not in calls else f"call_{number}_{place}"
-            calls[key] = ToolCall(call.function.name, arguments_of(call), key)
+            calls[key] = ToolCall(call.function.name, read_arguments(call), key)
         return list(calls.values())
 
 

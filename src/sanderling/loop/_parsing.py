@@ -7,14 +7,11 @@ inside a string literal is no mark, and a block that was never closed ends with 
 from __future__ import annotations
 
 import ast
-import json
 import re
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 from sanderling.errors import AgentParsingError
-from sanderling.messages import ChatMessageToolCall, ChatMessageToolCallFunction
 
 MAX_BARE_CODE = 20_000
 MAX_BARE_NESTING = 100
@@ -150,49 +147,6 @@ def _is_code(text: str) -> bool:
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         return False
     return any(isinstance(node, _ACTS) for node in ast.walk(tree))
-
-
-def parse_json_tool_calls(
-    text: str, name_key: str = "name", arguments_key: str = "arguments"
-) -> list[ChatMessageToolCall]:
-    """Returns the tool calls that a model wrote as JSON into its text, in order.
-
-    Accepts an object or a list of them, anywhere in the text. The calls get no id.
-
-    Raises:
-        AgentParsingError: No object of the text names a tool.
-    """
-    decoder = json.JSONDecoder()
-    calls: list[ChatMessageToolCall] = []
-    position = 0
-    while (brace := text.find("{", position)) != -1:
-        try:
-            value, position = decoder.raw_decode(text, brace)
-        except (ValueError, RecursionError):
-            position = brace + 1
-            continue
-        if isinstance(value.get(name_key), str):
-            function = ChatMessageToolCallFunction(value.get(arguments_key, {}), value[name_key])
-            calls.append(ChatMessageToolCall(function, id=""))
-    if not calls:
-        raise AgentParsingError(
-            f"Your reply calls no tool. It was:\n{_shortened(text)}\n"
-            f'Call one like this: {{"{name_key}": "the tool", "{arguments_key}": {{...}}}}'
-        )
-    return calls
-
-
-def arguments_of(call: ChatMessageToolCall) -> Any:
-    """Returns the arguments of a call: the object, where the model wrote one as JSON text."""
-    arguments = call.function.arguments
-    if not isinstance(arguments, str):
-        return {} if arguments is None else arguments
-    if not arguments.strip():
-        return {}
-    try:
-        return json.loads(arguments)
-    except (ValueError, RecursionError):
-        return arguments
 
 
 def _shortened(text: str, length: int = 2_000) -> str:

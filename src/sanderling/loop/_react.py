@@ -42,7 +42,7 @@ def react(run: Run, act: Action, forced_answer: ForcedAnswer) -> Loop:
         step = ActionStep(step_number=number, timing=Timing((yield Now())))
         output = None
         try:
-            output = yield from _checked(act(run, step))
+            output = yield from _checked(act(run, step), step)
         except Exception as error:
             if not isinstance(error, AgentError) or isinstance(error, AgentGenerationError):
                 if step.model_output is not None:
@@ -58,12 +58,13 @@ def react(run: Run, act: Action, forced_answer: ForcedAnswer) -> Loop:
     return output.output
 
 
-def _checked(action: Generator[Effect | Event, Any, ActionOutput]) -> Loop:
+def _checked(action: Generator[Effect | Event, Any, ActionOutput], step: ActionStep) -> Loop:
     """Lets a final answer out only when nothing is wrong with it."""
     output = yield from action
     if output.is_final_answer:
         complaint = yield CheckAnswer(output.output)
         if complaint is not None:
+            step.is_final_answer = False
             raise AgentError(complaint)
     yield output
     return output

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from ._scripted import ScriptedModel as ScriptedModel
     from ._scripted import ScriptedRequest as ScriptedRequest
     from ._settings import REMOVE_PARAMETER as REMOVE_PARAMETER
+    from ._tool_calls import parse_json_tool_calls as parse_json_tool_calls
+    from ._tool_calls import read_arguments as read_arguments
 
 __getattr__, __dir__, __all__ = lazy(
     __name__,
@@ -39,5 +41,7 @@ __getattr__, __dir__, __all__ = lazy(
         "ToolLike": "._base",
         "as_model": "._callable",
         "choose_model": "._choice",
+        "parse_json_tool_calls": "._tool_calls",
+        "read_arguments": "._tool_calls",
     },
 )

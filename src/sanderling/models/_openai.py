@@ -18,7 +18,7 @@ from ._completions import StreamReader, read_completion
 from ._endpoints import OPENAI
 from ._messages import RoleConversions, to_chat_messages
 from ._openai_errors import Asked, generation_error, missing_key
-from ._profile import ModelProfile, as_profile
+from ._profile import ModelProfile, as_profile, profile_setting
 from ._stop import acut_stream, cut_at_stop, cut_stream
 
 if TYPE_CHECKING:
@@ -251,7 +251,7 @@ class OpenAIModel(Model):
             "project": self.project,
             "client_kwargs": self.client_kwargs or None,
             "custom_role_conversions": self.custom_role_conversions,
-            "profile": self.profile and self.profile.dict(),
+            "profile": profile_setting(self.profile),
         }
         there = {name: value for name, value in given.items() if value is not None}
         return {**super()._settings(), **there}
@@ -289,9 +289,8 @@ async def _closing(client: openai.AsyncOpenAI) -> AsyncGenerator[None, None]:
 
 @functools.cache
 def _known_parameters() -> frozenset[str]:
-    from openai.resources.chat import Completions
-
-    return frozenset(inspect.signature(Completions.create).parameters)
+    create = _sdk().resources.chat.Completions.create
+    return frozenset(inspect.signature(create).parameters)
 
 
 def _for_sdk(request: Mapping[str, Any]) -> dict[str, Any]:

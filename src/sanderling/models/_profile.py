@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import resources
+from importlib.resources.abc import Traversable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -80,12 +81,24 @@ def as_profile(profile: ModelProfile | Mapping[str, Any] | str | None) -> ModelP
     return ModelProfile.from_dict(profile)
 
 
+def profile_setting(profile: ModelProfile | None) -> JSONObject | str | None:
+    """Returns what `as_profile` makes the profile of again: a name, where that says it all."""
+    if profile is None:
+        return None
+    ours = profile.name in _files() and profile == _load(profile.name)
+    return profile.name if ours else profile.dict()
+
+
+def _files() -> dict[str, Traversable]:
+    folder = resources.files(__package__).joinpath("profiles")
+    return {file.name.removesuffix(".yaml"): file for file in folder.iterdir()}
+
+
 @lru_cache
 def _load(name: str) -> ModelProfile:
     import yaml
 
-    folder = resources.files(__package__).joinpath("profiles")
-    files = {file.name.removesuffix(".yaml"): file for file in folder.iterdir()}
+    files = _files()
     if name not in files:
         raise ValueError(
             f"there is no model profile {name!r}; there is: {', '.join(sorted(files))}"

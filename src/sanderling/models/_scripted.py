@@ -6,7 +6,7 @@ import re
 import threading
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from sanderling.errors import AgentGenerationError
 from sanderling.messages import ChatMessage, ChatMessageStreamDelta, MessageRole, TokenUsage
@@ -94,9 +94,9 @@ class ScriptedModel(Model):
             AgentGenerationError: The script is at its end.
             Exception: The script says so.
         """
-        conversation = [ChatMessage.of(message) for message in messages]
+        conversation = _as_messages(messages)
         request = ScriptedRequest(
-            messages=tuple(conversation),
+            messages=conversation,
             stop_sequences=tuple(stop_sequences or ()),
             response_format=response_format,
             tools=tuple(tool.name for tool in tools_to_call_from or ()),
@@ -151,6 +151,13 @@ def spelled(message: ChatMessage) -> Generator[ChatMessageStreamDelta, None, Non
     for word in _WORD.findall(message.text):
         yield ChatMessageStreamDelta(word)
     yield replace(as_delta(message), content=None)
+
+
+def _as_messages(messages: Sequence[MessageLike]) -> tuple[ChatMessage, ...]:
+    # Asked at each step of a run: what there is to convert must not cost a look at every message.
+    if {ChatMessage}.issuperset(map(type, messages)):
+        return cast("tuple[ChatMessage, ...]", tuple(messages))
+    return tuple(ChatMessage.of(message) for message in messages)
 
 
 def _as_message(reply: str | ChatMessage | Mapping[str, Any]) -> ChatMessage:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import uuid
 from dataclasses import replace
+from typing import Any
 
 from sanderling.errors import AgentParsingError
 from sanderling.messages import ChatMessage, ChatMessageToolCall, ChatMessageToolCallFunction
@@ -20,11 +20,25 @@ def with_tool_calls(message: ChatMessage, name_key: str, arguments_key: str) -> 
     Raises:
         AgentParsingError: The message calls no tool.
     """
-    calls = message.tool_calls or _calls_in(message.text, name_key, arguments_key)
+    calls = message.tool_calls or parse_json_tool_calls(message.text, name_key, arguments_key)
     return replace(message, tool_calls=[_complete(call) for call in calls])
 
 
-def _calls_in(text: str, name_key: str, arguments_key: str) -> list[ChatMessageToolCall]:
+def parse_json_tool_calls(
+    text: str, name_key: str = "name", arguments_key: str = "arguments"
+) -> list[ChatMessageToolCall]:
+    """Returns the tool calls that a model wrote as JSON into its text, in order.
+
+    Accepts objects anywhere in the text, in a list or not. The calls get no id.
+
+    Args:
+        text: What the model wrote.
+        name_key: Where an object has the name of the tool.
+        arguments_key: Where it has the arguments.
+
+    Raises:
+        AgentParsingError: No object of the text names a tool; the message shows how to do it.
+    """
     decoder = json.JSONDecoder()
     calls: list[ChatMessageToolCall] = []
     position = 0
@@ -38,19 +52,28 @@ def _calls_in(text: str, name_key: str, arguments_key: str) -> list[ChatMessageT
             function = ChatMessageToolCallFunction(value.get(arguments_key, {}), name)
             calls.append(ChatMessageToolCall(function, id=""))
     if not calls:
+        more = len(text) - _MAX_SHOWN
+        rest = f"… ({more} more characters)" if more > 0 else ""
         raise AgentParsingError(
-            f"The reply calls no tool: it holds no JSON object with the key {name_key!r}. "
-            f"It was:\n{text[:_MAX_SHOWN]}"
+            f"Your reply calls no tool. It was:\n{text[:_MAX_SHOWN]}{rest}\n"
+            f'Call one like this: {{"{name_key}": "the tool", "{arguments_key}": {{...}}}}'
         )
     return calls
 
 
-def _complete(call: ChatMessageToolCall) -> ChatMessageToolCall:
+def read_arguments(call: ChatMessageToolCall) -> Any:
+    """Returns the arguments of a call: the value, where the model wrote one as JSON text."""
     arguments = call.function.arguments
-    if isinstance(arguments, str):
-        try:
-            arguments = json.loads(arguments) if arguments.strip() else {}
-        except (ValueError, RecursionError):
-            arguments = call.function.arguments  # a tool with one argument may want the bare text
-    function = replace(call.function, arguments=arguments)
+    if not isinstance(arguments, str):
+        return {} if arguments is None else arguments
+    try:
+        return json.loads(arguments) if arguments.strip() else {}
+    except (ValueError, RecursionError):
+        return arguments  # a tool with one argument may want the bare text
+
+
+def _complete(call: ChatMessageToolCall) -> ChatMessageToolCall:
+    import uuid
+
+    function = replace(call.function, arguments=read_arguments(call))
     return replace(call, function=function, id=call.id or str(uuid.uuid4()))

@@ -49,6 +49,10 @@ class Backend(Protocol):
     """Where the kernels of one interpreter run, one at a time."""
 
     @property
+    def ways_out(self) -> str:
+        """What somebody can do whose machine cannot start a kernel here."""
+
+    @property
     def files_remain(self) -> bool:
         """Whether the work folder outlives the kernel."""
 
@@ -214,11 +218,22 @@ class RemoteInterpreter:
         if self._resources.wire is not None:
             return self._resources.wire
         with self._starting():
-            wire = self._greet(await asyncio.to_thread(self._resources.backend.start))
+            wire = self._greet(await self._astart())
             with wire.driven(asyncio.get_running_loop()):
                 while not self._is_ready():
                     await wire.await_bytes(self._clock.patience())
             return wire
+
+    async def _astart(self) -> Link:
+        starting = asyncio.ensure_future(asyncio.to_thread(self._resources.backend.start))
+        try:
+            return await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            with contextlib.suppress(SandboxUnavailable):
+                link = await starting
+                link.kill()
+                link.socket.close()
+            raise
 
     @contextlib.contextmanager
     def _claimed(self) -> Iterator[None]:
@@ -237,12 +252,10 @@ class RemoteInterpreter:
     def _starting(self) -> Iterator[None]:
         try:
             yield
-        except SandboxUnavailable:
-            self._resources.drop()
-            raise
         except SandboxError as error:
             self._resources.drop()
-            raise SandboxUnavailable(f"The sandbox did not start: {error}") from error
+            ways_out = self._resources.backend.ways_out
+            raise SandboxUnavailable(f"The sandbox did not start: {error} {ways_out}") from error
         except BaseException:
             self._resources.drop()
             raise
@@ -264,7 +277,7 @@ class RemoteInterpreter:
                 self._layers = event.layers
                 return True
         if self._clock.left() <= 0:
-            raise SandboxUnavailable(f"The sandbox did not start within {START:g} s.")
+            raise SandboxUnavailable(f"nothing was heard of it for {START:g} s.")
         return False
 
     # Running
@@ -342,7 +355,8 @@ class RemoteInterpreter:
             SandboxError: The kernel broke the protocol, died, or had to be killed.
         """
         events = self._pull()
-        if not events:
+        # A flood of frames that say something is looked at like one of frames that say nothing.
+        if not any(isinstance(event, Finished) for event in events or ()):
             verdict = self._clock.verdict()
             if verdict == "interrupt":
                 self._limits.overdue = True

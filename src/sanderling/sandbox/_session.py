@@ -198,7 +198,7 @@ class Session:
         if frame.kind == "out":
             text = _typed(fields["text"], str)
             self._output_left -= len(text)
-            if self._output_left < 0:
+            if not text or self._output_left < 0:
                 raise ValueError("more output than was agreed")
             self._printed.append(text)
             yield Printed(text)

@@ -74,6 +74,8 @@ MAX_BLOBS = 256 << 20  # bytes of a frame's blobs
 MAX_RESULT = 32 << 20  # bytes of the blobs of a step's value, which is sent unasked
 MAX_DEPTH = 100
 MAX_ITEMS = 2_000_000
+MAX_MARKS = 2 * MAX_ITEMS  # commas and opening brackets of a frame's text
+MAX_BLOB_COUNT = 100_000
 MAX_PIXELS = 64 << 20
 MAX_SHOWN = 100_000  # characters of a value's str() and of a traceback
 MAX_REPR = 2_000
@@ -165,6 +167,8 @@ def pack(kind: str, fields: Mapping[str, object], blobs: Sequence[Blob] = ()) ->
         raise CodecError(f"too large: {len(text):,} bytes of text, at most {MAX_JSON:,} can cross")
     if total > MAX_BLOBS:
         raise CodecError(f"too large: {total:,} bytes, at most {MAX_BLOBS:,} can cross")
+    if len(sizes) > MAX_BLOB_COUNT or _has_too_many_marks(text):
+        raise CodecError("too many parts: send an array, or less of it")
     head = _HEADER.pack(len(text), total) + text
     if total < 65536:
         return [b"".join((head, *blobs))]
@@ -221,8 +225,27 @@ class FrameReader:
                 yield frame
 
 
+_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+
+
+def _has_too_many_marks(text: bytes) -> bool:
+    """Finds texts that are small to send and large to hold, such as millions of empty lists."""
+    if _marks(text) <= MAX_MARKS:
+        return False
+    # The marks within a few long strings do not count. To leave out millions of short ones would
+    # itself take the memory that this saves.
+    strings = (text.count(b'"') - text.count(b'\\"')) // 2
+    return strings > MAX_ITEMS // 4 or _marks(_STRING.sub(b"", text)) > MAX_MARKS
+
+
+def _marks(text: bytes) -> int:
+    return text.count(b",") + text.count(b"[") + text.count(b"{")
+
+
 def _parse(body: memoryview, text_size: int) -> Frame:
     raw = bytes(body[:text_size])
+    if _has_too_many_marks(raw):
+        raise FrameError("more items than can cross")
     try:
         fields = _from_json(raw.decode("utf-8", "surrogatepass"))
     except (ValueError, RecursionError) as error:
@@ -232,6 +255,8 @@ def _parse(body: memoryview, text_size: int) -> Frame:
     kind, sizes = fields.pop("t", None), fields.pop("b", None)
     if type(kind) is not str or type(sizes) is not list:
         raise FrameError("no kind, or no list of blobs")
+    if len(sizes) > MAX_BLOB_COUNT:
+        raise FrameError("more blobs than can cross")
     if not all(type(size) is int and size >= 0 for size in sizes):
         raise FrameError("the size of a blob is no size")
     if text_size + sum(sizes) != len(body):
@@ -884,13 +909,9 @@ class ToolError(RuntimeError):
     """A tool of the host failed, or could not be called."""
 
 
-class FinalAnswer(SystemExit):  # noqa: N818 - a signal, no error
+class FinalAnswer(SystemExit):
     """Ends the step: the final answer was given. It passes all that lets SystemExit pass."""
 
-
-for _shown in (CodecError, ImportNotAllowed, ToolError, FinalAnswer):
-    _shown.__module__ = "builtins"  # so that tracebacks show the bare name
-del _shown
 
 _NO_NETWORK = "the network is off in the sandbox; use a tool that fetches what you need."
 _NO_PROGRAMS = "other programs cannot be started in the sandbox; do it in Python, or use a tool."
@@ -928,13 +949,12 @@ def binder(name: str, signature: str) -> Callable[..., None]:
     """
     problem = f"not a signature of a tool: {name}{signature}"
     try:
-        tree = ast.parse(f"def {name}{signature}: pass")
+        tree = ast.parse(f"def {name}{signature}: pass" if name.isidentifier() else "")
     except (SyntaxError, RecursionError, MemoryError) as error:
         raise ValueError(problem) from error
-    function = tree.body[0]
+    function = tree.body[0] if len(tree.body) == 1 else None
     if (
-        len(tree.body) != 1
-        or not isinstance(function, ast.FunctionDef)
+        not isinstance(function, ast.FunctionDef)
         or len(function.body) != 1
         or not isinstance(function.body[0], ast.Pass)
     ):
@@ -967,6 +987,7 @@ class Workspace:
     Args:
         imports: What may be imported: ``"pandas"`` (its submodules too), ``"pkg.*"``, or ``"*"``.
         call: Calls a tool of the host, with arguments and keyword arguments.
+        walls: Whether errors may come from walls around the code, which are then explained.
         **own: Builtins that the code sees in the place of Python's.
     """
 
@@ -974,6 +995,8 @@ class Workspace:
         self,
         imports: Iterable[str],
         call: Callable[[ToolSpec, tuple[object, ...], dict[str, object]], object],
+        *,
+        walls: bool = True,
         **own: object,
     ) -> None:
         self.module = ModuleType("__main__")
@@ -984,6 +1007,7 @@ class Workspace:
         self._builtins = self.namespace["__builtins__"] = dict(self._own)
         self._imports = sorted({*BASE_BUILTIN_MODULES, *imports})
         self._call = call
+        self._walls = walls
         self._tools: list[str] = []
         self._sources: dict[str, tuple[int, None, list[str], str]] = {}
 
@@ -1079,7 +1103,9 @@ class Workspace:
             report = traceback.TracebackException(type(error), error, error.__traceback__)
             _keep_model_lines(report)
             more = _suggestion(error) + self._hint(error)
-            text = "".join(report.format()).rstrip() + more
+            text = _HEADER_OF_NOTHING.sub("", "".join(report.format())).rstrip() + more
+            for kind in (CodecError, ImportNotAllowed, ToolError):
+                text = text.replace(f"{__name__}.{kind.__name__}", kind.__name__)
             message = str(error) + more
         except BaseException as failure:  # an exception's own methods may raise whatever they like
             message = f"its message could not be read ({type(failure).__name__})"
@@ -1091,7 +1117,7 @@ class Workspace:
         }
 
     def _hint(self, error: BaseException) -> str:
-        hint = _wall(error)
+        hint = _wall(error) if self._walls else ""
         if not hint and isinstance(error, TypeError) and "is not callable" in str(error):
             hidden = [name for name in self._tools if name in self.namespace]
             if hidden:
@@ -1101,6 +1127,7 @@ class Workspace:
 
 
 _CO_COROUTINE = 0x80
+_HEADER_OF_NOTHING = re.compile(r"^([ |]*)Traceback \(most recent call last\):\n(?!\1  )", re.M)
 
 
 def _compile(code: Any, filename: str, mode: str, flags: int = 0) -> Any:
@@ -1171,8 +1198,6 @@ def _keep_model_lines(report: traceback.TracebackException) -> None:
             continue
         seen.add(id(part))
         part.stack[:] = filter(_is_model_line, part.stack)
-        if not part.stack:
-            part.stack = None  # type: ignore[assignment]  # leaves out the header of an empty list
         if part.__context__ is not None and not _has_model_lines(part.__context__):
             part.__context__ = None  # what a library went through before it raised
         pending += filter(None, (part.__cause__, part.__context__))
@@ -1180,7 +1205,7 @@ def _keep_model_lines(report: traceback.TracebackException) -> None:
 
 
 def _has_model_lines(report: traceback.TracebackException) -> bool:
-    return any(map(_is_model_line, report.stack or ()))
+    return any(map(_is_model_line, report.stack))
 
 
 def _is_model_line(line: traceback.FrameSummary) -> bool:

@@ -45,7 +45,7 @@ class _Worker:
 
     def __init__(self, imports: Sequence[str], max_output: int) -> None:
         self._output = kernel.Output(lambda text: self._post(Printed(text)), max_output)
-        self.workspace = kernel.Workspace(imports, self._call, print=self._print)
+        self.workspace = kernel.Workspace(imports, self._call, walls=False, print=self._print)
         self.calls: dict[str, _Call] = {}
         self.final: tuple[object] | None = None
         self._lock = threading.Lock()

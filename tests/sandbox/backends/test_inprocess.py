@@ -1,0 +1,103 @@
+"""Code in this very process: live objects, the same rules, no walls."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import weakref
+from collections.abc import Iterator
+
+import pytest
+
+from sanderling.errors import SandboxTimeout
+from sanderling.sandbox import Interpreter, create_interpreter
+from support.sandbox import Tools, error, interpreter, run, value
+
+
+class Live:
+    """An object that could not cross a wire."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.count = 0
+
+
+@pytest.fixture
+def python() -> Iterator[Interpreter]:
+    with interpreter("inprocess", timeout_seconds=0.3) as made:
+        yield made
+
+
+def test_objects_are_the_hosts_own(python: Interpreter) -> None:
+    live = Live()
+    python.set_variables({"live": live})
+    assert value(python, "live.count += 1\nlive") is live
+    assert live.count == 1
+    tools: Tools = {"give": lambda: live, "take": lambda thing: thing is live}
+    with interpreter("inprocess", tools) as made:
+        assert value(made, "take(give())", tools) is True
+
+
+def test_it_has_no_walls_and_says_so(python: Interpreter) -> None:
+    python.open()
+    assert python.layers == {}
+
+
+def test_code_has_one_thread_of_its_own(python: Interpreter) -> None:
+    with interpreter("inprocess", additional_authorized_imports=["threading"]) as made:
+        first = value(made, "import threading; threading.get_ident()")
+        assert value(made, "threading.get_ident()") == first != threading.get_ident()
+
+
+def test_print_is_captured(python: Interpreter, capsys: pytest.CaptureFixture[str]) -> None:
+    with interpreter("inprocess", additional_authorized_imports=["sys"]) as made:
+        code = "import sys\nprint('a', 1, sep='-')\nprint('b', file=sys.stderr)"
+        assert run(made, code).logs == "a-1\nb\n"
+    assert capsys.readouterr().out == ""
+
+
+def test_output_has_an_end() -> None:
+    with interpreter("inprocess", max_print_outputs_length=100) as made:
+        logs = run(made, "for i in range(1000): print(i)").logs
+        assert len(logs) < 200
+        assert "cut out here" in logs
+
+
+def test_python_code_is_stopped_and_keeps_its_state(python: Interpreter) -> None:
+    result = run(python, "kept = 1\nprint('said')\nwhile True: pass")
+    assert isinstance(result.error, SandboxTimeout)
+    assert "was stopped" in str(result.error)
+    assert result.logs == "said\n"
+    assert value(python, "kept") == 1
+
+
+def test_what_cannot_be_stopped_is_left_behind(python: Interpreter) -> None:
+    release = threading.Event()
+    python.set_variables({"wait": release.wait, "kept": 1})
+    try:
+        result = run(python, "lost = 1\nwait()")
+        assert isinstance(result.error, SandboxTimeout)
+        assert "goes on in the background" in str(result.error)
+        assert "NameError" in error(python, "lost")
+        assert value(python, "kept") == 1
+    finally:
+        release.set()
+
+
+def test_its_thread_ends_with_it() -> None:
+    before = set(threading.enumerate())
+    python = create_interpreter("inprocess")
+    value(python, "1")
+    (thread,) = set(threading.enumerate()) - before
+    gone = weakref.ref(python)
+    del python
+    gc.collect()
+    assert gone() is None
+    thread.join(10)
+    assert not thread.is_alive()
+
+
+def test_the_builtins_of_the_host_stay_as_they_are(python: Interpreter) -> None:
+    value(python, "def len(x): return 'mine'\nprint = 5\nsum = 6")
+    assert len("abc") == 3
+    assert sum([1, 2]) == 3

@@ -1,0 +1,329 @@
+"""The locked process: what it has, what it lacks, and that nothing of it is left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import weakref
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sanderling.errors import SandboxUnavailable
+from sanderling.sandbox import CodeResult, create_interpreter
+from sanderling.sandbox.backends._local import LocalBackend
+from support.sandbox import ainterpreter, arun, error, interpreter, run, value
+
+ANY: dict[str, Any] = {"additional_authorized_imports": ["*"]}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where work folders are made."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return tmp_path
+
+
+def children() -> set[int]:
+    """The processes that this one has started and that are still there, dead or alive."""
+    tasks = Path("/proc/self/task").glob("*/children")
+    return {int(pid) for task in tasks for pid in task.read_text().split()}
+
+
+def descriptors() -> set[str]:
+    found = set()
+    for entry in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            found.add(f"{entry.name} {entry.readlink()}")
+    return {shown for shown in found if "/proc" not in shown}
+
+
+@contextlib.contextmanager
+def nothing_left(folder: Path) -> Iterator[None]:
+    with interpreter() as python:  # what is made once in a process is made now
+        python.open()
+    gc.collect()
+    before = children(), descriptors()
+    yield
+    gc.collect()
+    assert (children(), descriptors()) == before
+    assert list(folder.iterdir()) == []
+
+
+def test_closing_leaves_nothing(folder: Path) -> None:
+    with nothing_left(folder):
+        with interpreter(timeout_seconds=0.2, **ANY) as python:
+            value(python, "open('file', 'w').close()")
+            assert len(list(folder.glob("*/file"))) == 1
+            run(python, "import os; os._exit(1)")
+            run(python, "import itertools; sum(itertools.repeat(1))")
+            value(python, "1")
+        with interpreter() as never_used:
+            del never_used
+
+
+def test_closing_leaves_nothing_under_asyncio(folder: Path) -> None:
+    async def main() -> None:
+        async with ainterpreter(timeout_seconds=0.2, **ANY) as python:
+            assert (await arun(python, "1")).output == 1
+            assert (await arun(python, "import os; os._exit(1)")).error is not None
+            assert (await arun(python, "1")).output == 1
+
+    with nothing_left(folder):
+        asyncio.run(main())
+
+
+def test_forgetting_leaves_nothing(folder: Path) -> None:
+    with nothing_left(folder):
+        python = create_interpreter()
+        value(python, "1")
+        gone = weakref.ref(python)
+        del python
+        gc.collect()
+        assert gone() is None
+
+
+def test_a_half_driven_step_that_is_forgotten_leaves_nothing(folder: Path) -> None:
+    with nothing_left(folder):
+        execution = create_interpreter().execute("print()\nwhile True: pass")
+        next(execution)
+        del execution
+
+
+HOST = """
+import sys
+from sanderling.sandbox import LocalPythonExecutor
+python = LocalPythonExecutor(additional_functions={"ready": lambda: print("ready", flush=True)})
+python("ready()")
+print("idle", flush=True)
+if sys.argv[1] == "busy":
+    python("ready()\\nwhile True:\\n    try:\\n        for _ in iter(int, 1): pass\\n"
+           "    except BaseException: pass")
+elif sys.argv[1] == "idle":
+    input()
+"""
+
+
+def host(folder: Path, mode: str) -> subprocess.Popen[str]:
+    started = subprocess.Popen(
+        [sys.executable, "-c", HOST, mode],
+        env={**os.environ, "TMPDIR": str(folder)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert started.stdout is not None
+    for _ in range(3 if mode == "busy" else 2):
+        assert started.stdout.readline()
+    return started
+
+
+def locked_processes(folder: Path) -> list[int]:
+    """Locked processes whose work folder lies in `folder`."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if str(folder) in (process / "cmdline").read_text("utf-8", "replace"):
+                found.append(int(process.name))
+    return found
+
+
+@pytest.mark.parametrize("mode", ["idle", "busy"])
+def test_no_process_outlives_a_host_that_is_killed(tmp_path: Path, mode: str) -> None:
+    killed = host(tmp_path, mode)
+    (pid,) = locked_processes(tmp_path)
+    watch = os.pidfd_open(pid)
+    try:
+        killed.kill()
+        killed.communicate()
+        assert wait_readable(watch, 10), "the locked process lives on"
+    finally:
+        os.close(watch)
+
+
+def wait_readable(descriptor: int, seconds: float) -> bool:
+    import select
+
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(seconds * 1000))
+
+
+def test_a_host_that_ends_leaves_nothing(tmp_path: Path) -> None:
+    ended = host(tmp_path, "ends")
+    ended.communicate()
+    assert ended.returncode == 0
+    assert locked_processes(tmp_path) == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_it_outlives_the_thread_that_started_it() -> None:
+    with interpreter() as python:
+        thread = threading.Thread(target=run, args=(python, "x = 1"))
+        thread.start()
+        thread.join()
+        assert value(python, "x") == 1
+
+
+def test_it_works_after_a_fork_of_the_host(folder: Path) -> None:
+    with interpreter() as python:
+        value(python, "1")
+        read, write = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            status = b"failed"
+            with contextlib.suppress(BaseException), interpreter() as inner:
+                status = str(value(inner, "40 + 2")).encode()
+            os.write(write, status)
+            os._exit(0)
+        os.close(write)
+        with os.fdopen(read, "rb") as pipe:
+            assert pipe.read() == b"42"
+        os.waitpid(pid, 0)
+        assert value(python, "2") == 2
+
+
+def test_nothing_of_the_host_is_inherited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SECRET_KEY", "hidden")
+    with tempfile.TemporaryFile() as secret, interpreter(**ANY) as python:
+        os.set_inheritable(secret.fileno(), True)
+        names = value(python, "import os; sorted(os.environ)")
+        assert names == [
+            "HOME",
+            "LANG",
+            "MALLOC_MMAP_THRESHOLD_",
+            "MALLOC_TRIM_THRESHOLD_",
+            "MPLBACKEND",
+            "MPLCONFIGDIR",
+            "OMP_NUM_THREADS",
+            "OPENBLAS_NUM_THREADS",
+            "PATH",
+            "TMPDIR",
+        ]
+        code = (
+            "def is_open(fd):\n"
+            "    try: return bool(os.fstat(fd))\n"
+            "    except OSError: return False\n"
+            "[fd for fd in range(256) if is_open(fd)]"
+        )
+        assert value(python, code) == [0, 1, 2, 3]
+        assert value(python, "import sys; sys.argv[1:]") == []
+        assert value(python, "[p for p in sys.path if 'sanderling' in p or p == '']") == []
+        assert value(python, "os.getcwd() == os.environ['HOME'] == os.environ['TMPDIR']")
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "open('/etc/passwd').read()",
+        "open('/root/.bashrc').read()",
+        "import socket; socket.create_connection(('127.0.0.1', 80))",
+        "import subprocess; subprocess.run(['true'])",
+        "import os; os.kill(1, 0)",
+        "import os; os.fork()",
+        "open('/tmp/x', 'w')",
+        "open('../x', 'w')",
+        "import os; os.listdir('/proc')",
+        "import sanderling",
+        "bytearray(8 << 30)",
+        "with open('big', 'wb') as f:\n    for _ in range(300): f.write(bytes(1 << 20))",
+    ],
+)
+def test_the_walls_stand(code: str) -> None:
+    with interpreter(**ANY) as python:
+        assert error(python, code)
+        assert value(python, "open('mine', 'w').write('x')") == 1
+
+
+def test_libraries_work_behind_the_walls() -> None:
+    with interpreter(**ANY) as python:
+        code = (
+            "import numpy, sqlite3, tempfile, zoneinfo, concurrent.futures, asyncio\n"
+            "a = numpy.random.rand(300, 300)\n"
+            "ok = [numpy.allclose(numpy.linalg.inv(a) @ a, numpy.eye(300), atol=1e-4)]\n"
+            "db = sqlite3.connect('db'); db.execute('create table t (x)')\n"
+            "with tempfile.NamedTemporaryFile() as f: ok.append(f.write(b'x') == 1)\n"
+            "ok.append(zoneinfo.ZoneInfo('Europe/Paris').key == 'Europe/Paris')\n"
+            "async def f(): return await asyncio.to_thread(lambda: True)\n"
+            "ok.append(await f())\n"
+            "all(ok)"
+        )
+        assert value(python, code) is True
+
+
+def test_limits_can_be_set() -> None:
+    with interpreter(memory_bytes=1 << 30, file_bytes=1000, open_files=32, **ANY) as python:
+        code = "import resource as r; [r.getrlimit(k)[0] for k in (r.RLIMIT_AS, r.RLIMIT_FSIZE)]"
+        assert value(python, code) == [1 << 30, 1000]
+        assert "memory of the sandbox" in error(python, "x = bytes(2 << 30)")
+        assert "grew past" in error(python, "with open('f', 'wb') as f: f.write(bytes(5000))")
+
+
+def test_a_folder_can_be_opened_to_reading(tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("open")
+    with interpreter(extra_read=(str(tmp_path),), **ANY) as python:
+        assert value(python, f"open({str(tmp_path / 'data')!r}).read()") == "open"
+        assert error(python, f"open({str(tmp_path / 'data')!r}, 'w')")
+
+
+def test_a_process_that_cannot_lock_itself_is_not_used(folder: Path) -> None:
+    with interpreter(open_files=3) as python, pytest.raises(SandboxUnavailable, match="inprocess"):
+        python.open()
+    assert [pid for pid in children() if "sanderling" in command(pid)] == []
+
+
+def command(pid: int) -> str:
+    return Path(f"/proc/{pid}/cmdline").read_text("utf-8", "replace")
+
+
+def test_a_start_that_is_cancelled_leaves_nothing(folder: Path) -> None:
+    async def main() -> None:
+        python = create_interpreter()
+        task = asyncio.create_task(python.aopen())
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait([task])
+        assert task.cancelled()
+        await python.aclose()
+
+    with nothing_left(folder):
+        asyncio.run(main())
+
+
+def test_a_backend_starts_one_process_at_a_time(folder: Path) -> None:
+    with nothing_left(folder):
+        backend = LocalBackend()
+        first = backend.start()
+        second = backend.start()
+        assert len(locked_processes(folder)) == 1
+        first.socket.close()
+        second.socket.close()
+        backend.close()
+
+
+def test_steps_can_be_driven_from_different_threads() -> None:
+    with interpreter() as python:
+        results: list[CodeResult] = []
+        for number in range(3):
+            code = f"n = {number}\nn"
+            thread = threading.Thread(target=lambda: results.append(run(python, code)))  # noqa: B023
+            thread.start()
+            thread.join()
+        assert [result.output for result in results] == [0, 1, 2]
+
+
+def test_the_terminals_interrupt_does_not_reach_it() -> None:
+    with interpreter() as python:
+        value(python, "x = 1")
+        (pid,) = [pid for pid in children() if "_locked.py" in command(pid)]
+        assert os.getsid(pid) == pid != os.getsid(0)
+        assert signal.getsignal(signal.SIGINT) is not None
