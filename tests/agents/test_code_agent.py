@@ -29,6 +29,7 @@ from sanderling import (
     tool,
 )
 from support.drivers import Driver, both_drivers
+from support.tools import add, greet
 
 
 def code(*lines: str, thought: str = "Thinking.") -> str:
@@ -57,28 +58,6 @@ def make() -> Iterator[Make]:
 
 def steps(agent: CodeAgent) -> list[ActionStep]:
     return [step for step in agent.memory.steps if isinstance(step, ActionStep)]
-
-
-@tool
-def add(a: int, b: int) -> int:
-    """Adds two numbers.
-
-    Args:
-        a: One of them.
-        b: The other.
-    """
-    return a + b
-
-
-@tool
-async def greet(name: str) -> str:
-    """Greets somebody.
-
-    Args:
-        name: Whom.
-    """
-    await asyncio.sleep(0)
-    return f"Hello, {name}!"
 
 
 @both_drivers

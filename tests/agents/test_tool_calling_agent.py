@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from typing import Any
 
@@ -18,30 +17,7 @@ from sanderling import (
 )
 from support.drivers import Driver, both_drivers
 from support.play import says
-
-
-@tool
-def add(a: int, b: int) -> int:
-    """Adds two numbers.
-
-    Args:
-        a: One of them.
-        b: The other.
-    """
-    return a + b
-
-
-@tool
-async def greet(name: str) -> str:
-    """Greets somebody.
-
-    Args:
-        name: Whom.
-    """
-    await asyncio.sleep(0)
-    if name == "Nobody":
-        raise LookupError("nobody is there")
-    return f"Hello, {name}!"
+from support.tools import add, greet
 
 
 def agent_for(*replies: Any, tools: Any = (add, greet), **kwargs: Any) -> ToolCallingAgent:

@@ -131,6 +131,11 @@ def _load(settings: EngineSettings) -> _Server:
         import xllamacpp  # type: ignore[import-untyped]  # written in Cython, without stubs
     except ModuleNotFoundError as error:
         raise MissingExtraError("LlamaCppModel", "llamacpp", "xllamacpp") from error
+    except ImportError as error:
+        raise AgentGenerationError(
+            f"The package xllamacpp is installed, but cannot be loaded: {error}. It needs the "
+            "OpenMP runtime of the system; on Debian: apt-get install libgomp1"
+        ) from error
     parameters = xllamacpp.CommonParams()
     parameters.model.path = os.fspath(settings.path)
     parameters.n_ctx = settings.n_ctx
