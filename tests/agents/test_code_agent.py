@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import itertools
+import json
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from sanderling import (
     ActionStep,
     AgentError,
     AgentExecutionError,
+    AgentLogger,
     AgentParsingError,
     ChatMessage,
     ChatMessageStreamDelta,
@@ -137,6 +141,22 @@ def test_additional_arguments_are_told_and_are_variables(make: Make, driver: Dri
     assert isinstance(task, TaskStep)
     assert "numbers (list): [1, 1180591620717411303424]" in task.task
     assert agent.state == {"numbers": [1, 2**70]}
+
+
+@both_drivers
+def test_values_that_cannot_be_written_pass_through_all_the_same(
+    make: Make, driver: Driver
+) -> None:
+    huge = 10**5000  # Python refuses to write more than 4,300 digits
+    agent = make(
+        [code("add(a=huge, b=1)"), code("final_answer([huge])")],
+        [add],
+        logger=AgentLogger(console=Console(file=io.StringIO())),
+    )
+    result = driver.run(agent, "Go.", additional_args={"huge": huge}, return_full_result=True)
+    assert result.output == [huge]
+    assert steps(agent)[0].action_output == huge + 1
+    assert json.loads(json.dumps(result.dict()))["output"] == [hex(huge)]
 
 
 @both_drivers

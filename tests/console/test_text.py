@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sanderling.console._text import excerpt, text_of, visible
+from sanderling._show import text_of
+from sanderling.console._text import excerpt, visible
 
 
 class Hostile:

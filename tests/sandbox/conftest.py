@@ -1,11 +1,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
+
+from support.docker_engine import docker_engine as docker_engine
 from support.sandbox import interpreter
 
-from sanderling.sandbox import Interpreter
+if TYPE_CHECKING:
+    from sanderling.sandbox import Interpreter
 
 
 @pytest.fixture(scope="module", params=["local", "inprocess"])

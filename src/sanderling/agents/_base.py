@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Self, cast, overload
 
+from sanderling._show import text_of
 from sanderling.console import AgentLogger, LogLevel, RunPrinter
 from sanderling.loop import Run, RunResult, RunStarted
 from sanderling.memory import AgentMemory, SystemPromptStep, TaskStep
@@ -353,7 +354,7 @@ def _by_name(tools: Sequence[Tool | Callable[..., Any]]) -> dict[str, Tool]:
 def _told(arguments: Mapping[str, Any]) -> str:
     lines = []
     for name, value in arguments.items():
-        shown = repr(value)
+        shown = text_of(value, repr)
         if len(shown) > MAX_SHOWN_ARGUMENT:
             shown = f"{shown[:MAX_SHOWN_ARGUMENT]}… ({len(shown)} characters in all)"
         lines.append(f"{name} ({type(value).__name__}): {shown}")

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
-from ._text import excerpt, text_of, visible
+from sanderling._show import text_of
+
+from ._text import excerpt, visible
 
 if TYPE_CHECKING:
     from rich.console import Console

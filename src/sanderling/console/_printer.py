@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from sanderling._show import text_of
 from sanderling.loop import CodeOutputDelta, RunStarted, StepStarted
 from sanderling.memory import ActionStep, FinalAnswerStep, ToolCall
 from sanderling.messages import ChatMessageStreamDelta
@@ -13,7 +14,7 @@ from sanderling.messages import ChatMessageStreamDelta
 from ._live import LiveReply, LiveText
 from ._logger import MAX_BLOCK, YELLOW, LogLevel
 from ._monitor import Monitor
-from ._text import excerpt, indented, text_of
+from ._text import excerpt, indented
 
 if TYPE_CHECKING:
     from sanderling.loop import Event

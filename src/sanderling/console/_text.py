@@ -46,16 +46,5 @@ def omission(count: int) -> str:
     return f"… {count:,} characters are not shown …"
 
 
-def text_of(value: object) -> str:
-    """Returns `str(value)`, or for a value that cannot be written the reason why.
-
-    Integers of more than 4,300 digits are such values, and whatever a hostile ``__str__`` raises.
-    """
-    try:
-        return str(value)
-    except Exception as error:
-        return f"<{type(value).__name__} that cannot be shown: {type(error).__name__}: {error}>"
-
-
 def _escaped(match: re.Match[str]) -> str:
     return match[0].encode("unicode_escape").decode("ascii")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from sanderling._show import text_of
 from sanderling.errors import (
     AgentExecutionError,
     AgentParsingError,
@@ -124,7 +125,7 @@ class ToolAction:
         )
         lines = []
         for call, outcome in zip(made, outcomes, strict=True):
-            said = shorten(str(outcome.value if outcome.error is None else outcome.error))
+            said = shorten(text_of(outcome.value if outcome.error is None else outcome.error))
             final = call.name == FINAL_ANSWER and outcome.error is None
             lines.append(said if len(calls) == 1 else f"{call.name} ({call.id}): {said}")
             yield ToolOutput(call.id, outcome.value, said, final, call)

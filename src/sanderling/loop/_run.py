@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from sanderling.memory import json_form
 from sanderling.messages import Timing, TokenUsage
 
 if TYPE_CHECKING:
@@ -58,9 +59,8 @@ class RunResult:
 
     def dict(self) -> JSONObject:
         """Returns the JSON form; an output that has none is shown by its repr."""
-        plain = self.output is None or isinstance(self.output, bool | int | float | str)
         return {
-            "output": self.output if plain else repr(self.output),
+            "output": json_form(self.output),
             "state": self.state,
             "steps": self.steps,
             "token_usage": self.token_usage.dict(),

@@ -9,6 +9,7 @@ from ._steps import (
     SystemPromptStep,
     TaskStep,
     ToolCall,
+    json_form,
 )
 
 __all__ = [
@@ -20,4 +21,5 @@ __all__ = [
     "SystemPromptStep",
     "TaskStep",
     "ToolCall",
+    "json_form",
 ]

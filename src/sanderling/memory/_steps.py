@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from sanderling._show import text_of
 from sanderling.messages import (
     ChatMessage,
     ContentPart,
@@ -31,6 +32,9 @@ RETRY_NUDGE = (
     "Now try again. Do not repeat the same mistake: read the error, and if the same way has failed "
     "more than once, take another one."
 )
+
+
+_MAX_INT_BITS = 14_000  # Python refuses to write more than 4,300 decimal digits
 
 
 class Edits:
@@ -70,7 +74,7 @@ class MemoryStep:
         return {
             "type": type(self).__name__,
             **{
-                name: _json(value)
+                name: json_form(value)
                 for name, value in self.__dict__.items()
                 if not name.startswith("_")
             },
@@ -96,7 +100,7 @@ class ToolCall:
         return {
             "id": self.id,
             "type": "function",
-            "function": {"name": self.name, "arguments": _json(self.arguments)},
+            "function": {"name": self.name, "arguments": json_form(self.arguments)},
         }
 
 
@@ -212,15 +216,17 @@ def _message(
     return ChatMessage(role, [*parts, *map(ImagePart, images or ())])
 
 
-def _json(value: object) -> JSONValue:
+def json_form(value: object) -> JSONValue:
     """Returns the JSON form of a field; a value that has none is shown by its repr."""
-    if value is None or isinstance(value, bool | int | float | str):
+    if value is None or isinstance(value, bool | float | str):
         return value
+    if isinstance(value, int):
+        return value if value.bit_length() < _MAX_INT_BITS else hex(value)
     form = getattr(value, "dict", None)
     if callable(form):
-        return _json(form())
+        return json_form(form())
     if isinstance(value, builtins.dict):
-        return {str(key): _json(item) for key, item in value.items()}
+        return {str(key): json_form(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_json(item) for item in value]
-    return repr(value)
+        return [json_form(item) for item in value]
+    return text_of(value, repr)

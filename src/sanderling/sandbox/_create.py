@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 if TYPE_CHECKING:
     from ._interpreter import Interpreter
 
-ExecutorType: TypeAlias = Literal["local", "inprocess", "auto"]
+ExecutorType: TypeAlias = Literal["local", "docker", "wasm", "inprocess", "auto"]
 DEFAULT_OUTPUT = 50_000
 
 
@@ -24,13 +24,16 @@ def create_interpreter(
 
     Args:
         executor_type: ``"local"``: a process of this machine, locked by the operating system.
+            ``"docker"``: a container of a Docker engine.
+            ``"wasm"``: Pyodide, which is CPython in WebAssembly, under Deno.
             ``"inprocess"``: this very process, without walls, for code that you trust.
             ``"auto"``: the first of those with walls that works here, which today is ``"local"``.
         additional_authorized_imports: What the code may import beside `BASE_BUILTIN_MODULES`:
             ``"pandas"`` (with its submodules), ``"pkg.*"``, or ``"*"`` for all.
         timeout_seconds: How long a step may run, tool calls not counted; None for no limit.
         max_print_outputs_length: Characters that a step may print; 50,000 by default.
-        **executor_kwargs: Settings of the place: see `LocalBackend` for ``"local"``.
+        **executor_kwargs: Settings of the place: see `LocalBackend` for ``"local"``,
+            `DockerBackend` for ``"docker"`` and `WasmBackend` for ``"wasm"``.
 
     Raises:
         ValueError: There is no such place.
@@ -48,6 +51,26 @@ def create_interpreter(
             timeout_seconds=timeout_seconds,
             max_output=length,
         )
+    if executor_type == "docker":
+        from ._remote import RemoteInterpreter
+        from .backends._docker import DockerBackend
+
+        return RemoteInterpreter(
+            DockerBackend(**executor_kwargs),
+            imports=additional_authorized_imports,
+            timeout_seconds=timeout_seconds,
+            max_output=length,
+        )
+    if executor_type == "wasm":
+        from ._remote import RemoteInterpreter
+        from .backends._wasm import WasmBackend
+
+        return RemoteInterpreter(
+            WasmBackend(**executor_kwargs),
+            imports=additional_authorized_imports,
+            timeout_seconds=timeout_seconds,
+            max_output=length,
+        )
     if executor_type == "inprocess":
         from .backends._inprocess import InProcessInterpreter
 
@@ -58,5 +81,6 @@ def create_interpreter(
             **executor_kwargs,
         )
     raise ValueError(
-        f'There is no executor type {executor_type!r}. Choose "local", "inprocess" or "auto".'
+        f"There is no executor type {executor_type!r}. "
+        'Choose "local", "docker", "wasm", "inprocess" or "auto".'
     )

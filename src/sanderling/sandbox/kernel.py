@@ -1141,7 +1141,7 @@ def _instead_of(name: str) -> str:
     if root in _PROGRAMS:
         return f" And {_NO_PROGRAMS}"
     if root in _FILES:
-        return " Files in the work folder open with open(); for all else use a tool."
+        return " Open files of the work folder with open(); use a tool for anything else."
     return ""
 
 

@@ -1,0 +1,265 @@
+"""Tools of the host, called from code."""
+
+from __future__ import annotations
+
+import datetime
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from support.places import Driven, Place
+
+
+def echo(*args: Any, **kwargs: Any) -> Any:
+    return [list(args), kwargs]
+
+
+def add(a: int, b: int = 10, *, times: int = 1) -> int:
+    """Adds, some times."""
+    return (a + b) * times
+
+
+def fail(text: str) -> None:
+    raise ValueError(text)
+
+
+@pytest.mark.parametrize(
+    ("code", "value"),
+    [
+        ("add(1, 2)", 3),
+        ("add(1)", 11),
+        ("add(b=1, a=2)", 3),
+        ("add(1, 2, times=3)", 9),
+        ("add(*[1, 2], **{'times': 2})", 6),
+        ("add(add(1, 1), add(1, 1))", 4),
+        ("sum(add(n, n) for n in range(100))", 9900),
+        ("echo(1, 'x', [None], k={'a': (1, 2)})", [[1, "x", [None]], {"k": {"a": (1, 2)}}]),
+        ("list(map(add, [1, 2]))", [11, 12]),
+        ("f = add\nf(0, 0)", 0),
+    ],
+)
+def test_arguments_arrive(python: Driven, code: str, value: object) -> None:
+    python.use(add=add, echo=echo)
+    assert python.value(code) == value
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        ("add()", "missing 1 required positional argument: 'a'"),
+        ("add(1, 2, 3)", "takes from 1 to 2 positional arguments but 3 were given"),
+        ("add(1, c=2)", "unexpected keyword argument 'c'"),
+        ("add(1, a=2)", "multiple values for argument 'a'"),
+    ],
+)
+def test_arguments_that_do_not_fit_raise_where_they_are_written(
+    python: Driven, code: str, told: str
+) -> None:
+    python.use(add=add)
+    shown = python.error(f"x = 1\n{code}")
+    assert "TypeError: add() " in shown
+    assert told in shown
+    assert f"line 2, in <module>\n    {code}\n" in shown
+
+
+def test_a_tool_has_a_signature_and_a_docstring(python: Driven) -> None:
+    python.use(add=add)
+    code = "import inspect\nadd.__name__, inspect.getdoc(add), str(inspect.signature(add))"
+    name, doc, signature = python.value(code)
+    assert (name, doc) == ("add", "Adds, some times.")
+    assert [part in signature for part in ("a", "b", "= 10", "*", "times", "= 1")] == [True] * 6
+
+
+def test_an_error_of_a_tool_is_raised_where_it_is_called(python: Driven) -> None:
+    python.use(fail=fail)
+    told = python.error("x = 1\nfail('not today')")
+    assert "line 2, in <module>\n    fail('not today')\n" in told
+    assert told.endswith("ValueError: not today")
+    assert "support" not in told
+
+
+def test_code_can_catch_an_error_of_a_tool(python: Driven) -> None:
+    python.use(fail=fail)
+    assert python.value("try: fail('x')\nexcept Exception as e: got = str(e)\ngot") == (
+        "ValueError: x"
+    )
+
+
+def test_tools_come_and_go(python: Driven) -> None:
+    python.use(one=lambda: 1)
+    assert python.value("one()") == 1
+    python.use(two=lambda: 2)
+    assert python.value("two()") == 2
+    assert "NameError" in python.error("one()")
+
+
+def test_a_variable_hides_a_tool_until_it_is_deleted(python: Driven) -> None:
+    python.use(add=add)
+    told = python.error("add = 5\nadd(1)")
+    assert "hide the tools add" in told
+    assert python.value("del add\nadd(1, 1)") == 2
+
+
+def test_a_tool_that_the_host_does_not_have_fails(python: Driven) -> None:
+    python.use(add=add)
+    python.tools = {}
+    assert "KeyError" in python.error("add(1)")
+
+
+def test_output_before_a_call_comes_before_it(python: Driven) -> None:
+    python.use(add=add)
+    assert python.run("print('a', end='')\nprint(add(1, 2), end='')\nprint('b')").logs == "a3b\n"
+
+
+def test_large_values_cross_both_ways(python: Driven) -> None:
+    big = bytes(range(256)) * 40_000
+    python.use(big=lambda: big, check=lambda data: data == big)
+    python.interpreter.set_variables({"sent": big})
+    assert python.value("check(sent), check(big()), len(big() + sent)") == (
+        True,
+        True,
+        2 * len(big),
+    )
+    assert python.value("sent") == big
+
+
+# Several at once
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        (
+            "from concurrent.futures import ThreadPoolExecutor\n"
+            "with ThreadPoolExecutor(4) as pool: got = list(pool.map(meet, range(4)))\n"
+            "sorted(got)"
+        ),
+        (
+            "import asyncio\n"
+            "sorted(await asyncio.gather(*(asyncio.to_thread(meet, n) for n in range(4))))"
+        ),
+        (
+            "import threading\n"
+            "got = []\n"
+            "ts = [threading.Thread(target=lambda n=n: got.append(meet(n))) for n in range(4)]\n"
+            "[t.start() for t in ts]; [t.join() for t in ts]\n"
+            "sorted(got)"
+        ),
+    ],
+)
+def test_calls_of_threads_are_open_at_the_same_time(python: Driven, code: str) -> None:
+    barrier = threading.Barrier(4, timeout=20)
+
+    def meet(n: int) -> int:
+        barrier.wait()
+        return n * n
+
+    python.use(meet=meet)
+    assert python.value(code) == [0, 1, 4, 9]
+
+
+def test_many_calls_of_many_threads_get_their_own_replies(python: Driven) -> None:
+    python.use(add=add)
+    code = (
+        "from concurrent.futures import ThreadPoolExecutor\n"
+        "with ThreadPoolExecutor(8) as pool: got = [*pool.map(lambda n: add(n, 0), range(200))]\n"
+        "got == list(range(200))"
+    )
+    assert python.value(code) is True
+
+
+def test_one_of_several_may_fail(python: Driven) -> None:
+    def odd(n: int) -> int:
+        if n % 2:
+            raise ValueError(f"{n} is odd")
+        return n
+
+    python.use(odd=odd)
+    code = (
+        "from concurrent.futures import ThreadPoolExecutor\n"
+        "def attempt(n):\n"
+        "    try: return odd(n)\n"
+        "    except Exception as error: return str(error)\n"
+        "with ThreadPoolExecutor(3) as pool: got = list(pool.map(attempt, range(3)))\n"
+        "got"
+    )
+    assert python.value(code) == [0, "ValueError: 1 is odd", 2]
+
+
+# The final answer
+
+
+# Without walls it is pytest's own hook, not the kernel's, that sees a thread end by SystemExit.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+@pytest.mark.parametrize(
+    "code",
+    [
+        "final_answer(42)",
+        "final_answer(answer=42)",
+        "final_answer(42)\nprint('never')",
+        "def f(): final_answer(42)\nf()\nprint('never')",
+        "try: final_answer(42)\nexcept Exception: print('never')",
+        "try: final_answer(42)\nexcept BaseException: pass\n'other'",
+        "try: final_answer(42)\nfinally: 1 / 0",
+        "while True:\n    try:\n        final_answer(42)\n        break\n    except: break",
+        "final_answer(42) or final_answer(43)",
+        "try: final_answer(42)\nexcept: final_answer(43)",
+        "import threading as t\nt = t.Thread(target=final_answer, args=(42,)); t.start(); t.join()",
+        "import asyncio\nawait asyncio.to_thread(final_answer, 42)",
+    ],
+)
+def test_the_final_answer_is_the_first_one(python: Driven, code: str) -> None:
+    python.use(final_answer=lambda answer: answer)
+    result = python.run(f"kept = 1\nprint('said')\n{code}")
+    assert result.error is None
+    assert result.is_final_answer
+    assert (result.output, result.text, result.logs) == (42, "42", "said\n")
+    assert python.value("kept") == 1
+
+
+def test_what_the_host_makes_of_the_final_answer_stays_there(python: Driven) -> None:
+    made = threading.Lock()  # which could never cross
+    python.use(final_answer=lambda answer: made)
+    result = python.run("final_answer({'when': 1})")
+    assert result.is_final_answer
+    assert result.output is made
+
+
+def test_a_final_answer_that_the_host_refuses_is_none(python: Driven) -> None:
+    python.use(final_answer=fail)
+    result = python.run("final_answer('too short')")
+    assert not result.is_final_answer
+    assert "ValueError: too short" in str(result.error)
+
+
+def test_the_next_step_is_not_final(python: Driven) -> None:
+    python.use(final_answer=lambda answer: answer)
+    assert python.run("final_answer(1)").is_final_answer
+    assert not python.run("2").is_final_answer
+
+
+# Values that cannot cross
+
+
+def test_what_cannot_enter_raises_where_the_tool_is_called(walled: Place, python: Driven) -> None:
+    python.use(lock=threading.Lock)
+    told = python.error("x = 1\nlock()")
+    assert "line 2" in told
+    assert "what lock returned did not arrive: a _thread.lock cannot cross" in told
+
+
+def test_what_cannot_leave_raises_where_the_tool_is_called(walled: Place, python: Driven) -> None:
+    python.use(echo=echo)
+    told = python.error("x = 1\necho(1, thing=[object()])")
+    assert "line 2" in told
+    assert "a object cannot cross" in told
+    assert "echo, argument" in told
+
+
+def test_types_of_arguments_arrive(python: Driven) -> None:
+    seen: list[object] = []
+    python.use(take=seen.append)
+    python.value("import datetime\ntake((1, {2}, b'3', datetime.date(2026, 1, 2), 10 ** 30))")
+    assert seen == [(1, {2}, b"3", datetime.date(2026, 1, 2), 10**30)]
