@@ -13,7 +13,6 @@ from sanderling.models import ModelSource, survey_models
 from sanderling.sandbox import Checkup, Executor, check_up, try_executors
 
 _GOOD, _BAD, _SO_WHAT = "green", "bold red", "yellow"
-_WIDTHS = (39, 8, 8)  # so that the columns of all tables are in line
 _GAP = "  "
 
 
@@ -113,22 +112,25 @@ def _print_table(logger: AgentLogger, title: str, rows: Sequence[_Row]) -> None:
     if not rows:
         return
     logger.log(f"\n{title}", style="bold")
-    widths = _WIDTHS[: len(rows[0].cells) - 1]
+    # No line end in a detail may make it look like another row.
+    lines = [[logger.plain(" ".join(cell.split())) for cell in row.cells] for row in rows]
+    for row, cells in zip(rows, lines, strict=True):
+        cells[1].stylize(row.colour)
+    *narrow, _ = zip(*lines, strict=True)
+    widths = [max(map(len, column)) for column in narrow]
+    if not logger.console.is_terminal:  # a line for each, however long
+        for cells in lines:
+            for cell, width in zip(cells, widths, strict=False):
+                cell.pad_right(width - len(cell))
+            logger.log(Text(_GAP).join(cells))
+        return
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, len(_GAP), 0, 0))
     for width in widths:
         table.add_column(width=width)
-    for row in rows:
-        # No line end in a detail may make it look like another row.
-        cells = [logger.plain(" ".join(cell.split())) for cell in row.cells]
-        cells[1].stylize(row.colour)
-        if logger.console.is_terminal:
-            table.add_row(*cells)
-        else:  # a line for each, however long
-            for cell, width in zip(cells, widths, strict=False):
-                cell.pad_right(max(0, width - len(cell)))
-            logger.log(Text(_GAP).join(cells))
-    if table.row_count:
-        logger.log(table)
+    table.add_column()
+    for cells in lines:
+        table.add_row(*cells)
+    logger.log(table)
 
 
 def _print_verdict(logger: AgentLogger, checkup: Checkup) -> None:
