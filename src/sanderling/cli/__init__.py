@@ -1,4 +1,4 @@
-"""The console command: ``sanderling "TASK"``."""
+"""The console command: ``sanderling "TASK"``, and ``sanderling doctor``."""
 
 from typing import TYPE_CHECKING
 

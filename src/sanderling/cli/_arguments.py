@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from sanderling import __version__
 
 EXAMPLE = 'sanderling "What is the 20th Fibonacci number?"'
+DOCTOR = "doctor"
 _MODULE = re.compile(r"\*|[^\W\d]\w*(\.[^\W\d]\w*)*(\.\*)?")
 
 
@@ -62,12 +63,39 @@ def read_arguments(argv: Sequence[str] | None = None) -> Arguments:
     )
 
 
+def asks_doctor(argv: Sequence[str]) -> bool:
+    """Tells whether the command line is ``doctor`` with nothing but options behind it.
+
+    More words, or ``--`` before it, make it a task.
+    """
+    options = [word for word in argv[1:] if word.startswith("-")]
+    return list(argv) == [DOCTOR, *options]
+
+
+def read_doctor_arguments(options: Sequence[str]) -> bool:
+    """Reads what follows ``doctor``; returns whether JSON is wanted.
+
+    Raises:
+        SystemExit: ``--help`` was asked for (status 0), or something is wrong (status 2).
+    """
+    parser = argparse.ArgumentParser(
+        prog=f"sanderling {DOCTOR}",
+        description="Tell which walls this machine has around the code, try each of them, and "
+        "tell where code can run and which models can be used.",
+        epilog="The exit status is 0 if all required walls are there and hold, otherwise 1. "
+        f"A task that is this one word goes behind two dashes: sanderling -- {DOCTOR}",
+    )
+    parser.add_argument("--json", action="store_true", help="print the same as data")
+    return bool(parser.parse_args(options).json)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="sanderling",
         description="Solve a task with an agent that acts by writing Python, run in a sandbox.",
         epilog="Without options for the model it is chosen from what is there: keys in the "
-        "environment, a local server, the embedded model. SANDERLING_DEBUG=1 shows tracebacks.",
+        "environment, a local server, the embedded model. SANDERLING_DEBUG=1 shows tracebacks. "
+        f"'sanderling {DOCTOR}' tells whether the sandbox holds on this machine.",
     )
     parser.add_argument("task", nargs="*", help="what is to be done; '-' reads standard input")
     parser.add_argument("--version", action="version", version=f"sanderling {__version__}")

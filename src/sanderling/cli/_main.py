@@ -1,16 +1,17 @@
-"""Runs the agent that the command line describes."""
+"""Runs what the command line describes: an agent, or the doctor."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from sanderling.console import AgentLogger, LogLevel
 from sanderling.errors import AgentError, MissingExtraError, SandboxError
 
-from ._arguments import Arguments, read_arguments
+from ._arguments import Arguments, asks_doctor, read_arguments, read_doctor_arguments
 
 if TYPE_CHECKING:
     from sanderling.agents import MultiStepAgent
@@ -27,14 +28,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: The arguments after the command's name; by default those of this process.
 
     Returns:
-        The exit status: 0, 1 after an error, 130 after Ctrl-C.
+        The exit status: 0, 1 after an error or where a wall does not hold, 130 after Ctrl-C.
 
     Raises:
         SystemExit: The arguments are wrong (status 2), or ask for help or the version (0).
     """
-    arguments = read_arguments(argv)
+    command = _command(sys.argv[1:] if argv is None else argv)
     try:
-        _run(arguments)
+        status = command()
         sys.stdout.flush()
     except KeyboardInterrupt:
         _complain("Interrupted.")
@@ -48,10 +49,18 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         _complain(_told(error))
         return FAILED
-    return 0
+    return status
 
 
-def _run(arguments: Arguments) -> None:
+def _command(argv: Sequence[str]) -> Callable[[], int]:
+    if asks_doctor(argv):
+        from ._doctor import doctor
+
+        return partial(doctor, as_json=read_doctor_arguments(argv[1:]))
+    return partial(_run, read_arguments(argv))
+
+
+def _run(arguments: Arguments) -> int:
     from sanderling.models import choose_model
 
     logger = AgentLogger(LogLevel(arguments.verbosity_level))
@@ -67,6 +76,7 @@ def _run(arguments: Arguments) -> None:
         answer = agent.run(arguments.task)
     if not logger.shows(LogLevel.INFO):
         _print_bare(str(answer))
+    return 0
 
 
 def _agent(arguments: Arguments, model: Model, logger: AgentLogger) -> MultiStepAgent:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from ._scripted import ScriptedModel as ScriptedModel
     from ._scripted import ScriptedRequest as ScriptedRequest
     from ._settings import REMOVE_PARAMETER as REMOVE_PARAMETER
+    from ._survey import ModelSource as ModelSource
+    from ._survey import survey_models as survey_models
     from ._tool_calls import parse_json_tool_calls as parse_json_tool_calls
     from ._tool_calls import read_arguments as read_arguments
 
@@ -33,6 +35,7 @@ __getattr__, __dir__, __all__ = lazy(
         "ModelProfile": "._profile",
         "OpenAIModel": "._openai",
         "OpenAIServerModel": "._openai",
+        "ModelSource": "._survey",
         "REMOVE_PARAMETER": "._settings",
         "RecordingModel": "._recording",
         "ReplayModel": "._recording",
@@ -43,5 +46,6 @@ __getattr__, __dir__, __all__ = lazy(
         "choose_model": "._choice",
         "parse_json_tool_calls": "._tool_calls",
         "read_arguments": "._tool_calls",
+        "survey_models": "._survey",
     },
 )

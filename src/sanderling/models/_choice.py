@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import urllib.request
@@ -90,7 +91,7 @@ def list_models(url: str) -> list[str]:
         with opener.open(f"{url}/models", timeout=PROBE_SECONDS) as response:
             listing = json.loads(response.read(_MAX_LISTING))
         return [str(entry["id"]) for entry in listing["data"]]
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError, http.client.HTTPException) as error:
         raise OSError(f"{url}/models is no list of models: {error!r}") from error
 
 

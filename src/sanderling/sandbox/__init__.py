@@ -9,6 +9,12 @@ from typing import TYPE_CHECKING
 from sanderling._lazy import lazy
 
 if TYPE_CHECKING:
+    from ._checkup import Attempt as Attempt
+    from ._checkup import Checkup as Checkup
+    from ._checkup import Executor as Executor
+    from ._checkup import Wall as Wall
+    from ._checkup import check_up as check_up
+    from ._checkup import try_executors as try_executors
     from ._create import create_interpreter as create_interpreter
     from ._executor import CodeOutput as CodeOutput
     from ._executor import LocalPythonExecutor as LocalPythonExecutor
@@ -27,10 +33,13 @@ if TYPE_CHECKING:
 __getattr__, __dir__, __all__ = lazy(
     __name__,
     {
+        "Attempt": "._checkup",
         "BASE_BUILTIN_MODULES": ".kernel",
+        "Checkup": "._checkup",
         "CodeOutput": "._executor",
         "CodeResult": "._interpreter",
         "CodecError": ".kernel",
+        "Executor": "._checkup",
         "Interpreter": "._interpreter",
         "LocalPythonExecutor": "._executor",
         "Opaque": ".kernel",
@@ -39,7 +48,10 @@ __getattr__, __dir__, __all__ = lazy(
         "Record": ".kernel",
         "ToolRequest": "._interpreter",
         "ToolSpec": "._interpreter",
+        "Wall": "._checkup",
+        "check_up": "._checkup",
         "create_interpreter": "._create",
         "probe": ".lockdown",
+        "try_executors": "._checkup",
     },
 )

@@ -37,7 +37,7 @@ _MNT_DETACH = 2
 
 _HOST_NAME = b"sandbox"
 _ROOT_BYTES, _ROOT_FILES = 1 << 20, 4096  # it holds mount points and links, nothing else
-_REMEDY = (
+NAMESPACES_REMEDY = (
     "Let users make user namespaces on this machine (sysctl user.max_user_namespaces; on Ubuntu "
     "kernel.apparmor_restrict_unprivileged_userns=0), or do without: namespaces=False"
 )
@@ -68,7 +68,7 @@ def enter(policy: Policy) -> list[str]:
         _pivot(stage)
         os.chdir(stage)
     except OSError as error:
-        raise LockdownError("namespaces", str(error), _REMEDY) from error
+        raise LockdownError("namespaces", str(error), NAMESPACES_REMEDY) from error
     return list(NAMESPACES)
 
 

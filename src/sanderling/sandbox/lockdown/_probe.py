@@ -10,7 +10,7 @@ from pathlib import Path
 from ._errors import LockdownError
 from ._landlock import TRUNCATE_ABI, abi
 from ._linux import machine, syscall
-from ._own_root import NAMESPACES
+from ._own_root import NAMESPACES, NAMESPACES_REMEDY
 from ._paths import interpreter_paths
 from ._policy import Policy
 from ._rules import KILL
@@ -29,7 +29,7 @@ from lockdown._policy import Policy
 try:
     enter(Policy.from_json(sys.argv[2]))
 except LockdownError as error:
-    sys.exit(str(error))
+    sys.exit(error.reason)
 """
 
 
@@ -42,7 +42,9 @@ class Layer:
     required: bool
     """False: it is used where it is available, and `lock` works without it."""
     detail: str
-    """What there is, or why it is missing and what to do about it."""
+    """What there is, or why it is missing."""
+    remedy: str = ""
+    """What to do about it, if it is missing."""
 
 
 def probe() -> tuple[Layer, ...]:
@@ -56,18 +58,15 @@ def probe() -> tuple[Layer, ...]:
         layers.append(_layer("seccomp", _seccomp))
         missing = why_no_namespaces()
         layers.append(
-            Layer(
-                "namespaces",
-                missing is None,
-                required=False,
-                detail=missing or ", ".join(NAMESPACES),
-            )
+            Layer("namespaces", available=True, required=False, detail=", ".join(NAMESPACES))
+            if missing is None
+            else _missing(missing, required=False)
         )
     return tuple(layers)
 
 
 @functools.cache
-def why_no_namespaces() -> str | None:
+def why_no_namespaces() -> LockdownError | None:
     """Returns why this machine gives a process no namespaces and root of its own; None if it does.
 
     A fresh interpreter tries it: the process that asks stays as it is.
@@ -79,7 +78,8 @@ def why_no_namespaces() -> str | None:
         machine()
         abi()  # a kernel without Landlock lacks the mount calls, too; and nothing locks without it
     except LockdownError as error:
-        return str(error)
+        reason = f"not tried, since this lacks: {error.layer}"
+        return LockdownError("namespaces", reason, f"First get {error.layer}")
     package = str(Path(__file__).resolve().parents[1])
     with tempfile.TemporaryDirectory() as folder:
         policy = Policy(
@@ -104,8 +104,10 @@ def why_no_namespaces() -> str | None:
                 check=False,
             )
         except (OSError, subprocess.TimeoutExpired) as error:
-            return f"namespaces: could not be tried: {error}"
-    return tried.stderr.strip() if tried.returncode else None
+            return LockdownError("namespaces", f"could not be tried: {error}", NAMESPACES_REMEDY)
+    if tried.returncode:
+        return LockdownError("namespaces", tried.stderr.strip(), NAMESPACES_REMEDY)
+    return None
 
 
 def _landlock() -> str:
@@ -126,4 +128,8 @@ def _layer(name: str, find: Callable[[], str]) -> Layer:
     try:
         return Layer(name, available=True, required=True, detail=find())
     except LockdownError as error:
-        return Layer(name, available=False, required=True, detail=str(error))
+        return _missing(error, required=True)
+
+
+def _missing(error: LockdownError, *, required: bool) -> Layer:
+    return Layer(error.layer, False, required, detail=error.reason, remedy=error.remedy)
