@@ -36,8 +36,9 @@ class CodeAgent(MultiStepAgent):
         prompt_templates: See there.
         additional_authorized_imports: Modules that the code may import beside
             `sanderling.sandbox.BASE_BUILTIN_MODULES`; ``"pkg"`` covers its submodules, ``"*"`` all.
-        executor_type: Where the code runs: ``"local"``, a locked process of this machine, or
-            ``"inprocess"``, this very process, for trusted code only.
+        executor_type: Where the code runs: ``"local"``, a locked process of this machine;
+            ``"docker"``, a container; ``"wasm"``, Pyodide under Deno; or ``"inprocess"``, this very
+            process, without walls, for code that you trust.
         executor_kwargs: Settings of the sandbox, such as ``timeout_seconds``.
         max_print_outputs_length: How many characters a step may print; the rest is cut out.
         code_block_tags: The marks around code: ``"markdown"`` or ``(opening, closing)``; by default
