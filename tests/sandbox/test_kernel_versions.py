@@ -31,6 +31,7 @@ class Unlocked:
     """A kernel without walls, in another Python; it is a backend and its only link."""
 
     files_remain = True
+    grace = 1.0
     ways_out = ""
 
     def __init__(self, python: str) -> None:

@@ -26,7 +26,6 @@ from ._outcome import Finished, StepLimits, final_result
 from ._session import Event, Ready, Session
 from ._wire import Wire
 
-GRACE = 0.5
 START = 30.0
 _READS = 16  # that may bring nothing, before others get their turn
 
@@ -55,6 +54,10 @@ class Backend(Protocol):
     @property
     def files_remain(self) -> bool:
         """Whether the work folder outlives the kernel."""
+
+    @property
+    def grace(self) -> float:
+        """Seconds that a step has to stop when it is interrupted, before the kernel is killed."""
 
     def start(self) -> Link:
         """Starts a kernel, in the place of the one before. It speaks up when it is locked.
@@ -123,7 +126,7 @@ class RemoteInterpreter:
         self._finalizer = weakref.finalize(self, self._resources.close)
         self._lock = threading.RLock()  # of the session and the clock
         self._session = Session()
-        self._clock = StepClock(None, GRACE)
+        self._clock = StepClock(None, backend.grace)
         self._tools: tuple[ToolSpec, ...] = ()
         self._variables: dict[str, object] = {}
         self._layers: Mapping[str, object] = MappingProxyType({})
@@ -340,7 +343,7 @@ class RemoteInterpreter:
                 buffers = self._session.execute(next(self._steps), code)
             except kernel.CodecError as error:
                 raise InterpreterError(f"the code cannot enter the sandbox: {error}") from error
-            self._clock = StepClock(self._timeout, GRACE)
+            self._clock = StepClock(self._timeout, self._resources.backend.grace)
             self._limits = StepLimits(self._timeout)
         wire.send(buffers)
 

@@ -61,6 +61,7 @@ class WeakerBackend:
     """
 
     files_remain = True
+    grace = 1.0
     ways_out = ""
 
     def __init__(self, walls: str, **options: object) -> None:

@@ -243,6 +243,11 @@ class DockerBackend:
         return _WAYS_OUT
 
     @property
+    def grace(self) -> float:
+        """Seconds that a step has to stop when it is interrupted, by way of the engine."""
+        return 3.0
+
+    @property
     def files_remain(self) -> bool:
         """The work folder ends with the container."""
         return False

@@ -101,6 +101,11 @@ class LocalBackend:
         return _WAYS_OUT
 
     @property
+    def grace(self) -> float:
+        """Seconds that a step has to stop when it is interrupted."""
+        return 1.0
+
+    @property
     def files_remain(self) -> bool:
         """Whether the work folder outlives the process."""
         return self._workdir_bytes is None

@@ -79,6 +79,11 @@ class WasmBackend:
         )
 
     @property
+    def grace(self) -> float:
+        """Seconds that a step has to stop when it is interrupted, by way of Deno's main thread."""
+        return 3.0
+
+    @property
     def files_remain(self) -> bool:
         """Whether the work folder outlives the process: it is in its memory."""
         return False
