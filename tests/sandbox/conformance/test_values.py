@@ -24,7 +24,7 @@ VALUES = [
     *("", "text", "é ☂ \U0001f426 \x00", "\ud800 alone", b"", b"\x00\xff", bytearray(b"xy")),
     *(2 + 3j, complex("nan+infj")),
     *([], [1, [2, [3]]], {}, {"a": {"b": [None]}}, (), (1,), [(1, [2]), {3}]),
-    *(set(), {1, "a"}, frozenset({(1, 2)}), {1: "int", (2, 3): "tuple", None: 0, "s": 1}),
+    *(set(), {"a"}, {1, 2.5}, frozenset({(1, 2)}), {1: "int", (2, 3): "tuple", None: 0, "s": 1}),
     *({"$": "bytes", "i": 0}, {"$": 1, 2: 3}, [{"$": "no such"}]),
     datetime.datetime(2026, 2, 3, 4, 5, 6, 789),  # noqa: DTZ001 - without a zone, too
     datetime.datetime(2026, 10, 25, 2, 30, tzinfo=ZONE, fold=1),
