@@ -9,7 +9,8 @@ BIN    := $(VENV)/bin
 # uv where it is on the PATH; otherwise a copy inside the project's own environment.
 UV     := $(or $(shell command -v uv 2>/dev/null),$(BIN)/uv)
 PIN    := --constraint constraints.txt
-PIP    := VIRTUAL_ENV=$(CURDIR)/$(VENV) $(UV) pip install --quiet $(PIN)
+BUILD  := --build-constraint constraints.txt
+PIP    := VIRTUAL_ENV=$(CURDIR)/$(VENV) $(UV) pip install --quiet $(PIN) $(BUILD)
 AS_ROOT := $(if $(filter 0,$(shell id -u)),,sudo)
 
 .PHONY: run test lint bench clean
