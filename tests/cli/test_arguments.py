@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import io
 import sys
+from typing import get_args
 
 import pytest
 
 from sanderling import __version__
 from sanderling.cli._arguments import read_arguments
+from sanderling.sandbox._create import ExecutorType
 
 
 class Terminal(io.StringIO):
@@ -117,3 +119,8 @@ def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:
             read_arguments([option])
         assert ended.value.code == 0
         assert said in capsys.readouterr().out
+
+
+def test_code_can_run_wherever_the_library_can_run_it() -> None:
+    for place in set(get_args(ExecutorType)) - {"auto"}:
+        assert read_arguments(["t", "--executor-type", place]).executor_type == place

@@ -129,9 +129,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     agent.add_argument(
         "--executor-type",
-        choices=("local", "inprocess"),
+        choices=("local", "docker", "wasm", "inprocess"),
         default="local",
-        help="where code runs: in a locked process, or unprotected in this one "
+        help="where code runs: in a locked process, a container, WebAssembly, or unprotected here "
         "(default: %(default)s)",
     )
     agent.add_argument(

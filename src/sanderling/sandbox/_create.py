@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 if TYPE_CHECKING:
@@ -10,6 +11,12 @@ if TYPE_CHECKING:
 
 ExecutorType: TypeAlias = Literal["local", "docker", "wasm", "inprocess", "auto"]
 DEFAULT_OUTPUT = 50_000
+_BACKENDS = {
+    "auto": (".backends._local", "LocalBackend"),
+    "local": (".backends._local", "LocalBackend"),
+    "docker": (".backends._docker", "DockerBackend"),
+    "wasm": (".backends._wasm", "WasmBackend"),
+}
 
 
 def create_interpreter(
@@ -41,32 +48,13 @@ def create_interpreter(
     if isinstance(additional_authorized_imports, str):
         raise ValueError("additional_authorized_imports is a list of names, not one string")
     length = DEFAULT_OUTPUT if max_print_outputs_length is None else max_print_outputs_length
-    if executor_type in ("local", "auto"):
+    if executor_type in _BACKENDS:
         from ._remote import RemoteInterpreter
-        from .backends._local import LocalBackend
 
+        module, name = _BACKENDS[executor_type]
+        backend = getattr(import_module(module, __package__), name)
         return RemoteInterpreter(
-            LocalBackend(**executor_kwargs),
-            imports=additional_authorized_imports,
-            timeout_seconds=timeout_seconds,
-            max_output=length,
-        )
-    if executor_type == "docker":
-        from ._remote import RemoteInterpreter
-        from .backends._docker import DockerBackend
-
-        return RemoteInterpreter(
-            DockerBackend(**executor_kwargs),
-            imports=additional_authorized_imports,
-            timeout_seconds=timeout_seconds,
-            max_output=length,
-        )
-    if executor_type == "wasm":
-        from ._remote import RemoteInterpreter
-        from .backends._wasm import WasmBackend
-
-        return RemoteInterpreter(
-            WasmBackend(**executor_kwargs),
+            backend(**executor_kwargs),
             imports=additional_authorized_imports,
             timeout_seconds=timeout_seconds,
             max_output=length,
