@@ -10,7 +10,9 @@ BIN    := $(VENV)/bin
 UV     := $(or $(shell command -v uv 2>/dev/null),$(BIN)/uv)
 PIN    := --constraint constraints.txt
 BUILD  := --build-constraint constraints.txt
-PIP    := VIRTUAL_ENV=$(CURDIR)/$(VENV) $(UV) pip install --quiet $(PIN) $(BUILD)
+# A folder of wheels that this machine keeps for pip serves uv as well (torch for the CPU, say).
+LINKS  := $(addprefix --find-links ,$(PIP_FIND_LINKS))
+PIP    := VIRTUAL_ENV=$(CURDIR)/$(VENV) $(UV) pip install --quiet $(LINKS) $(PIN) $(BUILD)
 AS_ROOT := $(if $(filter 0,$(shell id -u)),,sudo)
 
 .PHONY: run test lint bench clean
@@ -53,7 +55,7 @@ $(VENV)/.run: $(VENV)/.openmp pyproject.toml constraints.txt
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.run
-	@$(PIP) --group test --editable ".[openai,llamacpp,hub,vision]"
+	@$(PIP) --group test --editable ".[openai,anthropic,bedrock,gemini,llamacpp,hub,schema,mlx-lm,transformers,vision,audio,e2b,modal,blaxel]"
 	@touch $@
 
 $(VENV)/.lint: $(VENV)/.test

@@ -2,6 +2,6 @@
 
 import sys
 
-from . import imports, loop, sandbox
+from . import imports, loop, models, sandbox
 
-sys.exit(not all([imports.main(), loop.main(), sandbox.main()]))
+sys.exit(not all([imports.main(), loop.main(), models.main(), sandbox.main()]))

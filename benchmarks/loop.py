@@ -1,24 +1,40 @@
-"""What the loop itself costs: construction, and each further step of a run."""
+"""What the loop itself costs: construction, each further step of a run, and many runs at once."""
 
 from __future__ import annotations
 
 import asyncio
+import gc
+import json
 import time
-from collections.abc import Callable
+import tracemalloc
+from collections.abc import Callable, Sequence
 from statistics import median
+from typing import Any
 
-from sanderling import CodeAgent, LogLevel, ScriptedModel, ToolCallingAgent, tool
+from sanderling import (
+    CodeAgent,
+    LogLevel,
+    Model,
+    MultiStepAgent,
+    ScriptedModel,
+    ToolCallingAgent,
+    tool,
+)
 from sanderling.messages import (
     ChatMessage,
     ChatMessageToolCall,
     ChatMessageToolCallFunction,
+    MessageLike,
     MessageRole,
     TokenUsage,
 )
 
 from .figures import Figure, show
 
-LENGTHS = (10, 50, 200)
+LENGTHS = (1, 10, 50, 200, 1_000)
+FLEETS = (200, 1_000)
+FLEET_STEPS = 5
+REPLY = 0.05  # seconds that a model of the fleet takes
 
 
 @tool
@@ -32,15 +48,38 @@ def add(a: int, b: int) -> int:
     return a + b
 
 
+@tool
+async def add_async(a: int, b: int) -> int:
+    """Adds, as a tool does that waits for a server.
+
+    Args:
+        a: One number.
+        b: Another one.
+    """
+    return a + b
+
+
 def _bare(steps: int) -> int:
-    """The same work without a framework: a dict of replies, a tool, a list of messages."""
-    messages: list[dict[str, object]] = [{"role": "user", "content": "go"}]
-    for number in range(steps):
-        call = {"name": "add", "arguments": {"a": number, "b": 1}}
-        messages.append({"role": "assistant", "content": "", "tool_calls": [call]})
-        value = {"add": lambda a, b: a + b}["add"](**call["arguments"])  # type: ignore[arg-type]  # a floor
-        messages.append({"role": "tool", "content": str(value)})
-    return len(messages)
+    """The same work without a framework: the same model, the same tool, a list of messages."""
+    model = Replies(_tool_replies(steps))
+    tools: dict[str, Callable[..., object]] = {"add": add, "final_answer": lambda answer: answer}
+    messages = [ChatMessage(MessageRole.USER, "go")]
+    while True:
+        reply = model.generate(messages)
+        messages.append(reply)
+        for call in reply.tool_calls or ():
+            arguments: Any = call.function.arguments
+            value = tools[call.function.name](**arguments)
+            if call.function.name == "final_answer":
+                return len(messages)
+            messages.append(
+                ChatMessage(MessageRole.TOOL_RESPONSE, str(value), tool_call_id=call.id)
+            )
+
+
+def _tool_replies(steps: int) -> list[ChatMessage]:
+    replies = [_call("add", a=number, b=1) for number in range(steps - 1)]
+    return [*replies, _call("final_answer", answer="done")]
 
 
 def _call(name: str, **arguments: object) -> ChatMessage:
@@ -56,8 +95,7 @@ def _code(text: str) -> ChatMessage:
 
 
 def _tool_run(steps: int, driver: str) -> None:
-    replies = [_call("add", a=number, b=1) for number in range(steps - 1)]
-    model = ScriptedModel([*replies, _call("final_answer", answer="done")])
+    model = Replies(_tool_replies(steps))
     agent = ToolCallingAgent([add], model, max_steps=steps, verbosity_level=LogLevel.OFF)
     answer = agent.run("go") if driver == "run" else asyncio.run(agent.arun("go"))
     if answer != "done":
@@ -66,7 +104,7 @@ def _tool_run(steps: int, driver: str) -> None:
 
 def _code_run(steps: int) -> None:
     replies = [_code(f"x = add(a={number}, b=1)") for number in range(steps - 1)]
-    model = ScriptedModel([*replies, _code("final_answer('done')")])
+    model = Replies([*replies, _code("final_answer('done')")])
     with CodeAgent(
         [add], model, max_steps=steps, executor_type="inprocess", verbosity_level=LogLevel.OFF
     ) as agent:
@@ -84,21 +122,177 @@ def _cpu(work: Callable[[], object], rounds: int) -> float:
     return best
 
 
-def _growth(name: str, run: Callable[[int], object]) -> list[Figure]:
+class Replies(Model):
+    """Gives replies in turn, and looks at no message: what grows with them is then the loop's."""
+
+    def __init__(self, replies: list[ChatMessage]) -> None:
+        super().__init__(model_id="replies")
+        self._replies = iter(replies)
+
+    def generate(self, messages: Sequence[MessageLike], *args: Any, **kwargs: Any) -> ChatMessage:
+        """Gives the next reply."""
+        return next(self._replies)
+
+    async def agenerate(
+        self, messages: Sequence[MessageLike], *args: Any, **kwargs: Any
+    ) -> ChatMessage:
+        """Gives the next reply."""
+        return next(self._replies)
+
+
+def _growth(name: str, run: Callable[[int], object], bare: float | None = None) -> list[Figure]:
     run(5)
-    costs = {n: _cpu(lambda n=n: run(n), 7) for n in LENGTHS}  # type: ignore[misc]  # binds n early
-    bare = _cpu(lambda: [_bare(50) for _ in range(20)], 5) / 20
-    early = (costs[50] - costs[10]) / 40
-    late = (costs[200] - costs[50]) / 150
-    return [
-        Figure(f"{name}: a step of 50, CPU", costs[50] / 50 * 1e6, "µs", bare / 50 * 1e6),
-        Figure(f"{name}: a further step, 10 to 50", early * 1e6, "µs"),
+    costs = {n: _cpu(lambda n=n: run(n), 3 if n > 200 else 7) for n in LENGTHS}  # type: ignore[misc]  # binds n early
+    further = {
+        (start, end): (costs[end] - costs[start]) / (end - start) * 1e6
+        for start, end in ((10, 50), (50, 200), (200, 1_000))
+    }
+    early = further[10, 50]
+    figures = [Figure(f"{name}: a run of 1 step, CPU", costs[1] * 1e6, "µs")]
+    floor = None if bare is None else bare / 50 * 1e6
+    figures.append(
         Figure(
-            f"{name}: a further step, 50 to 200",
-            late * 1e6,
+            f"{name}: a step of 50, CPU",
+            costs[50] / 50 * 1e6,
             "µs",
-            early * 1e6,
-            1.2,
+            floor,
+            None if floor is None else 30,
+            goal_is_ratio=True,
+        )
+    )
+    figures += [
+        Figure(
+            f"{name}: a further step, {start} to {end}",
+            cost,
+            "µs",
+            None if start == 10 else early,
+            None if start == 10 else 1.2,
+            goal_is_ratio=True,
+        )
+        for (start, end), cost in further.items()
+    ]
+    return figures
+
+
+class Slow(ScriptedModel):
+    """Takes its time, as a server does: without keeping the processor busy."""
+
+    async def agenerate(
+        self, messages: Sequence[MessageLike], *args: Any, **kwargs: Any
+    ) -> ChatMessage:
+        """Answers after a while."""
+        await asyncio.sleep(REPLY)
+        return ScriptedModel.generate(self, messages, *args, **kwargs)
+
+
+def _nth_tool_reply(messages: list[ChatMessage]) -> ChatMessage:
+    said = _said(messages)
+    last = said == FLEET_STEPS - 1
+    return _call("final_answer", answer="done") if last else _call("add_async", a=said, b=1)
+
+
+def _nth_code_reply(messages: list[ChatMessage]) -> ChatMessage:
+    said = _said(messages)
+    return _code("final_answer('done')" if said == FLEET_STEPS - 1 else f"x = add(a={said}, b=1)")
+
+
+def _said(messages: list[ChatMessage]) -> int:
+    # What a step observed is the one message that every kind of agent has once a step.
+    return sum(message.role is MessageRole.TOOL_RESPONSE for message in messages)
+
+
+def _fleet(agent: MultiStepAgent, runs: int) -> float:
+    """Returns the wall seconds of many runs of one agent at once."""
+
+    async def main() -> float:
+        start = time.perf_counter()
+        answers = await asyncio.gather(*(agent.arun("go") for _ in range(runs)))
+        if set(answers) != {"done"}:
+            raise RuntimeError("a run went wrong")
+        return time.perf_counter() - start
+
+    return asyncio.run(main())
+
+
+def _fleets() -> list[Figure]:
+    ideal = REPLY * FLEET_STEPS
+    figures = []
+    for runs in FLEETS:
+        agent = ToolCallingAgent([add_async], Slow(_nth_tool_reply), verbosity_level=LogLevel.OFF)
+        wall = min(_fleet(agent, runs) for _ in range(3))
+        name = f"{runs:,} runs of {FLEET_STEPS} tool steps at once, wall"
+        figures.append(Figure(name, wall, "s", ideal, 1.6, goal_is_ratio=True))
+    for runs in FLEETS:
+        coder = CodeAgent(
+            [add], Slow(_nth_code_reply), executor_type="inprocess", verbosity_level=LogLevel.OFF
+        )
+        wall = min(_fleet(coder, runs) for _ in range(2))
+        name = f"{runs:,} runs of {FLEET_STEPS} code steps in process, wall"
+        figures.append(Figure(name, wall, "s", ideal, 3, goal_is_ratio=True))
+    return figures
+
+
+def _waiting_memory(runs: int = 500) -> Figure:
+    """Measures what a run holds that waits for its model."""
+    agent = ToolCallingAgent([add], Stalled([]), verbosity_level=LogLevel.OFF)
+
+    async def main() -> float:
+        await _waiting(agent, 1)  # what is loaded once is no part of it
+        gc.collect()
+        tracemalloc.start()
+        before, _ = tracemalloc.get_traced_memory()
+        tasks = await _waiting(agent, runs, cancel=False)
+        gc.collect()
+        after, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        return float(after - before) / runs / 1024
+
+    return Figure("memory of a waiting run, no sandbox", asyncio.run(main()), "KiB", goal=100)
+
+
+class Stalled(ScriptedModel):
+    """Never answers."""
+
+    async def agenerate(
+        self, messages: Sequence[MessageLike], *args: Any, **kwargs: Any
+    ) -> ChatMessage:
+        """Waits for ever."""
+        await asyncio.Event().wait()
+        raise RuntimeError("nobody was to wake it")
+
+
+async def _waiting(
+    agent: MultiStepAgent, runs: int, cancel: bool = True
+) -> list[asyncio.Task[Any]]:
+    tasks = [asyncio.create_task(agent.arun("go")) for _ in range(runs)]
+    for _ in range(10):
+        await asyncio.sleep(0)
+    if cancel:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    return tasks
+
+
+def _recorded() -> list[Figure]:
+    """Measures the JSON form of the steps, which must grow with their number and no faster."""
+    sizes = {}
+    for steps in (30, 300):
+        model = ScriptedModel(_tool_replies(steps))
+        agent = ToolCallingAgent([add], model, max_steps=steps, verbosity_level=LogLevel.OFF)
+        agent.run("go")
+        sizes[steps] = len(json.dumps(agent.memory.get_succinct_steps(), default=str))
+    return [
+        Figure("get_full_steps of 30 steps", sizes[30] / 1024, "KiB"),
+        Figure(
+            "get_full_steps of 300 steps",
+            sizes[300] / 1024,
+            "KiB",
+            sizes[30] * 10 / 1024,
+            1.1,
             goal_is_ratio=True,
         ),
     ]
@@ -118,12 +312,16 @@ def _construction() -> list[Figure]:
 
 
 def measure() -> list[Figure]:
-    """Returns construction, then cost and growth of steps under each driver."""
+    """Returns construction, cost and growth of steps, many runs at once, and what is kept."""
+    bare = _cpu(lambda: [_bare(50) for _ in range(20)], 5) / 20
     return [
         *_construction(),
-        *_growth("tool step, sync", lambda steps: _tool_run(steps, "run")),
-        *_growth("tool step, async", lambda steps: _tool_run(steps, "arun")),
+        *_growth("tool step, sync", lambda steps: _tool_run(steps, "run"), bare),
+        *_growth("tool step, async", lambda steps: _tool_run(steps, "arun"), bare),
         *_growth("code step in process, sync", _code_run),
+        *_fleets(),
+        _waiting_memory(),
+        *_recorded(),
     ]
 
 

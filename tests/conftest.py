@@ -1,10 +1,23 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# Here alone: a fixture that several files import is made once for each of them.
+from support.docker_engine import docker_engine as docker_engine
+from support.providers import blaxel_provider as blaxel_provider
+from support.providers import e2b_provider as e2b_provider
+from support.providers import modal_provider as modal_provider
+
+if not os.access(Path(__file__).parents[1], os.W_OK):  # where hypothesis keeps its examples
+    settings.register_profile("read-only", database=None)
+    settings.load_profile("read-only")
 
 
 @pytest.fixture

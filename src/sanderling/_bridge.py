@@ -48,6 +48,7 @@ class _Portal:
 
 
 _lock = threading.Lock()
+_waiting: dict[int, Future[Any]] = {}
 
 
 def wait_for(coroutine: Coroutine[Any, Any, T]) -> T:
@@ -66,26 +67,67 @@ def wait_for(coroutine: Coroutine[Any, Any, T]) -> T:
             "An async tool called another async tool without await. "
             "Use `await tool.acall(arguments)` or `await tool(...)` inside async tools."
         )
+    # Made before anything starts: whatever breaks this thread off, there is a future to cancel.
+    future: Future[T] = Future()
     context = contextvars.copy_context()
-
-    async def outcome() -> tuple[T, None] | tuple[None, BaseException]:
-        try:
-            return await coroutine, None
-        except (KeyboardInterrupt, SystemExit) as error:
-            # Raised inside a task these would end the loop and leave every caller waiting.
-            return None, error
-
-    async def task() -> tuple[T, None] | tuple[None, BaseException]:
-        return await asyncio.get_running_loop().create_task(outcome(), context=context)
-
-    future = asyncio.run_coroutine_threadsafe(task(), portal.loop)
+    ident = threading.get_ident()
+    _waiting[ident] = future
     try:
-        value, error = future.result()
+        portal.loop.call_soon_threadsafe(_start, coroutine, future, portal.loop, context)
+        return future.result()
     finally:
+        _waiting.pop(ident, None)
         future.cancel()
-    if error is not None:
-        raise error
-    return value  # type: ignore[return-value]  # a T, since there is no error
+
+
+def _start(
+    coroutine: Coroutine[Any, Any, T],
+    future: Future[T],
+    loop: asyncio.AbstractEventLoop,
+    context: contextvars.Context,
+) -> None:
+    if future.cancelled():
+        coroutine.close()
+        return
+    task = loop.create_task(_outcome(coroutine), context=context)
+
+    def cancel(future: Future[T]) -> None:
+        if future.cancelled():
+            loop.call_soon_threadsafe(task.cancel)
+
+    def finish(task: asyncio.Task[tuple[T, None] | tuple[None, BaseException]]) -> None:
+        if task.cancelled():
+            future.cancel()
+        elif future.set_running_or_notify_cancel():
+            value, error = task.result()
+            if error is None:
+                future.set_result(value)  # type: ignore[arg-type]  # a T, as there is no error
+            else:
+                future.set_exception(error)
+
+    future.add_done_callback(cancel)
+    task.add_done_callback(finish)
+
+
+async def _outcome(
+    coroutine: Coroutine[Any, Any, T],
+) -> tuple[T, None] | tuple[None, BaseException]:
+    try:
+        return await coroutine, None
+    except asyncio.CancelledError:
+        raise
+    except BaseException as error:
+        # An exit that is raised inside a task would end the loop and leave every caller waiting.
+        return None, error
+
+
+def cancel_wait(ident: int) -> None:
+    """Cancels the coroutine that a thread waits for in `wait_for`, if it does.
+
+    The thread gets a `concurrent.futures.CancelledError`.
+    """
+    if (future := _waiting.get(ident)) is not None:
+        future.cancel()
 
 
 async def in_thread(function: Callable[[], T]) -> T:
@@ -133,6 +175,7 @@ def _forget() -> None:
         atexit.unregister(_shared_portal().close)
     _shared_portal.cache_clear()
     _threads.cache_clear()
+    _waiting.clear()
 
 
 if hasattr(os, "register_at_fork"):

@@ -8,11 +8,21 @@
     │   ├── AgentToolCallError      the call does not fit the tool           -> shown to the model
     │   └── AgentToolExecutionError the tool itself raised                   -> shown to the model
     ├── AgentMaxStepsError          no answer within the steps allowed       -> kept on the step
-    └── AgentGenerationError        the model could not be asked             -> raised to the caller
+    ├── AgentGenerationError        the model could not be asked             -> raised to the caller
+    │   ├── ModelAccessError        key, rights or credit                    -> raised to the caller
+    │   ├── UnknownModelError       no such model there                      -> raised to the caller
+    │   ├── ContextLengthError      the conversation is too long             -> raised to the caller
+    │   ├── ContentFilterError      the provider will not speak of this      -> raised to the caller
+    │   ├── RateLimitError          too many requests, also after waiting    -> raised to the caller
+    │   └── ModelTimeoutError       no answer in time, also after repeating  -> raised to the caller
+    └── AgentStoppedError           the run was ended from outside           -> raised to the caller
+        ├── AgentInterruptedError   somebody called `interrupt`
+        └── AgentLimitError         a limit of the run is reached
 
     SandboxError                    something went wrong in or around the sandbox
     ├── InterpreterError            the model's code raised                  -> shown to the model
-    ├── SandboxTimeout              the code ran past its time               -> shown to the model
+    ├── SandboxLimitExceeded        the code used up more than it may        -> shown to the model
+    │   └── SandboxTimeout          … of time                                -> shown to the model
     ├── SandboxCrashed              the code ended its own interpreter       -> shown to the model
     ├── SandboxViolation            the sandbox broke the protocol; killed   -> shown to the model
     └── SandboxUnavailable          this machine cannot build the walls      -> raised to the caller
@@ -21,6 +31,7 @@
 """
 
 import builtins
+from typing import Any, Literal
 
 
 class AgentError(Exception):
@@ -70,7 +81,80 @@ class AgentMaxStepsError(AgentError):
 
 
 class AgentGenerationError(AgentError):
-    """The model could not be asked: wrong key, server down, unreadable reply."""
+    """The model could not be asked: wrong key, server down, unreadable reply.
+
+    Args:
+        message: What happened, where, and what to do about it.
+        logger: As for every `AgentError`.
+        status: The HTTP status that the provider answered with, if it did.
+        request_id: The provider's name of the request, which its support asks for.
+        retryable: Whether the same request may succeed later.
+        retry_after: How many seconds the provider asks to wait before that.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        logger: object = None,
+        *,
+        status: int | None = None,
+        request_id: str | None = None,
+        retryable: bool = False,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(message, logger)
+        self.status = status
+        self.request_id = request_id
+        self.retryable = retryable
+        self.retry_after = retry_after
+
+
+class ModelAccessError(AgentGenerationError):
+    """The provider refused the key, or it does not reach the model, or there is no credit left."""
+
+
+class UnknownModelError(AgentGenerationError):
+    """The provider has no model of that name, or does not speak this protocol at this address."""
+
+
+class ContextLengthError(AgentGenerationError):
+    """The conversation is longer than the model can read."""
+
+
+class ContentFilterError(AgentGenerationError):
+    """The provider's content filter refused the conversation or the reply."""
+
+
+class RateLimitError(AgentGenerationError):
+    """The provider gets more requests than it allows."""
+
+
+class ModelTimeoutError(AgentGenerationError):
+    """The provider was silent for longer than it may be."""
+
+
+class AgentStoppedError(AgentError):
+    """The run was ended from outside. What it had done is in the memory, and in `result`.
+
+    Attributes:
+        state: How the run ended, as `RunResult.state` says it.
+        result: The `RunResult` of what was done, without an output; None until the run has ended.
+    """
+
+    state: Literal["stopped", "interrupted", "limit_error"] = "stopped"
+    result: Any = None  # a RunResult is not known down here
+
+
+class AgentInterruptedError(AgentStoppedError):
+    """Somebody called `interrupt`."""
+
+    state = "interrupted"
+
+
+class AgentLimitError(AgentStoppedError):
+    """The next thing to do would go beyond a limit of the run, so it was not done."""
+
+    state = "limit_error"
 
 
 class SandboxError(Exception):
@@ -91,8 +175,12 @@ class InterpreterError(SandboxError):
     """The code raised; the message is the traceback through the code's own lines."""
 
 
-class SandboxTimeout(SandboxError):  # noqa: N818 - the condition is the field's name for it
-    """The code ran longer than it may."""
+class SandboxLimitExceeded(SandboxError):  # noqa: N818 - the condition is the field's name for it
+    """The code used up more than it may: disk, threads, time."""
+
+
+class SandboxTimeout(SandboxLimitExceeded):
+    """The code ran longer than it may, or took more of the processor."""
 
 
 class SandboxCrashed(SandboxError):  # noqa: N818 - as above

@@ -97,8 +97,9 @@ def test_the_events_come_in_order(make: Make, driver: Driver) -> None:
     names = [type(event).__name__ for event in events if event not in deltas]
     assert names == [
         "RunStarted",
-        *["StepStarted", "ToolCall", "CodeOutputDelta", "ActionOutput", "ActionStep"],
-        *["StepStarted", "ToolCall", "ActionOutput", "ActionStep"],
+        *["StepStarted", "ModelReply", "ToolCall"],
+        *["CodeOutputDelta", "ActionOutput", "ActionStep"],
+        *["StepStarted", "ModelReply", "ToolCall", "ActionOutput", "ActionStep"],
         "FinalAnswerStep",
     ]
     assert events[-1].output == "done"
@@ -181,7 +182,6 @@ def test_images_reach_the_model(make: Make, driver: Driver) -> None:
         (code("import os"), AgentExecutionError, "not allowed"),
         (code("while True: pass"), AgentExecutionError, "exceeded"),
         (code("import ctypes", "ctypes.string_at(0)"), AgentExecutionError, "interpreter"),
-        (code("final_answer(i for i in 'ab')"), AgentExecutionError, "generator"),
         (code("add(a=1)"), AgentExecutionError, "'b'"),
         (code("add(a='x', b=1)"), AgentExecutionError, "integer"),
         (code("broken()"), AgentExecutionError, "the disk is full"),
@@ -389,7 +389,9 @@ def test_the_prompt_tells_tools_imports_marks_and_instructions(make: Make) -> No
 def test_ones_own_prompts_are_used_and_checked(make: Make) -> None:
     agent = make([ANSWER])
     templates = agent.prompt_templates
-    templates["system_prompt"] = "Tools: {% for tool in tools %}{{ tool.name }} {% endfor %}"
+    templates["system_prompt"] = (
+        "Tools: {% for tool in tools.values() %}{{ tool.name }} {% endfor %}"
+    )
     mine = make([ANSWER], [add], prompt_templates=templates)
     assert mine.system_prompt == "Tools: add final_answer "
     with pytest.raises(ValueError, match=r"final_answer\.pre_messages"):

@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import re
-from pathlib import Path
 
 from sanderling import ChatMessage, CodeAgent, LogLevel, MessageRole, RunResult, ScriptedModel, tool
+from support.processes import sandboxes
 
 RUNS = 200
-
-
-def children() -> set[int]:
-    """Returns the live child processes of this one."""
-    tasks = Path(f"/proc/{os.getpid()}/task").glob("*/children")
-    return {int(pid) for task in tasks for pid in task.read_text().split()}
 
 
 def reply(messages: list[ChatMessage]) -> ChatMessage:
@@ -41,7 +34,7 @@ def test_two_hundred_runs_at_once_are_not_mixed_up() -> None:
         await asyncio.sleep(0)
         return number * 2
 
-    before = children()
+    before = sandboxes()
     agent = CodeAgent([twice], ScriptedModel(reply), verbosity_level=LogLevel.OFF)
 
     async def main() -> list[RunResult]:
@@ -56,4 +49,4 @@ def test_two_hundred_runs_at_once_are_not_mixed_up() -> None:
         tasks = [step for step in result.steps if step["type"] == "TaskStep"]
         assert [step["task"] for step in tasks] == [f"This is run {number}."]
         assert len(result.steps) == 4
-    assert children() == before
+    assert sandboxes() == before

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import socket
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,6 +21,7 @@ from sanderling import (
 )
 from support.drivers import Driver, both_drivers
 from support.openai_server import Answer, chunk, events, fails, says, serving, streams
+from support.processes import sandboxes
 
 STEPS = (
     "I look the prices up.\n<code>\ntea = price(product='tea')\nprint(tea)\n</code>",
@@ -110,6 +109,11 @@ def test_three_steps_of_native_tool_calls(driver: Driver, streamed: bool) -> Non
         assert result.token_usage == EACH + EACH + EACH
         offered = [entry["function"]["name"] for entry in server.requests[0].body["tools"]]
         assert offered == ["price", "convert", "final_answer"]
+        sent = [request.body["messages"] for request in server.requests]
+        assert sent[2][: len(sent[1])] == sent[1]
+        assert [entry["role"] for entry in sent[2][2:]] == ["assistant", "tool"] * 2
+        assert [call["id"] for call in sent[2][2]["tool_calls"]] == ["call_price"]
+        assert sent[2][3] == {"role": "tool", "content": "4.5", "tool_call_id": "call_price"}
 
 
 def cut_half_way() -> Answer:
@@ -166,18 +170,14 @@ def test_a_run_that_failed_can_go_on_when_the_server_is_back(driver: Driver) -> 
 
 
 def test_no_process_is_left_behind_by_a_run_that_failed() -> None:
-    def children() -> set[str]:
-        tasks = Path(f"/proc/{os.getpid()}/task").glob("*/children")
-        return {pid for task in tasks for pid in task.read_text().split()}
-
-    before = children()
+    before = sandboxes()
     with serving(says(STEPS[0]), fails(500, "oops")) as server:
         agent = code_agent(server.url)
         with pytest.raises(AgentGenerationError):
             agent.run("Go.")
-        assert len(children() - before) == 1
+        assert sandboxes() - before  # the one that serves, and a copy of it
         agent.cleanup()
-    assert children() == before
+    assert sandboxes() == before
 
 
 def test_cancelling_a_run_ends_the_request_that_waits() -> None:

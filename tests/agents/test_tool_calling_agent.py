@@ -5,8 +5,11 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+import PIL.Image
+
 from sanderling import (
     ActionStep,
+    AgentMemory,
     AgentToolCallError,
     AgentToolExecutionError,
     LogLevel,
@@ -122,3 +125,62 @@ def test_the_prompt_tells_the_tools_and_the_instructions() -> None:
     prompt = agent_for(answer(1), instructions="Speak like a pirate.").system_prompt
     for text in ("add", "Adds two numbers.", "greet", "final_answer", "Speak like a pirate."):
         assert text in prompt
+
+
+@both_drivers
+def test_an_image_goes_from_tool_to_tool_by_its_name(driver: Driver) -> None:
+    @tool
+    def draw(colour: str) -> PIL.Image.Image:
+        """Draws.
+
+        Args:
+            colour: Of everything.
+        """
+        return PIL.Image.new("RGB", (2, 1), colour)
+
+    @tool
+    def width(image: PIL.Image.Image) -> int:
+        """Measures.
+
+        Args:
+            image: What is measured.
+        """
+        return image.width
+
+    agent = agent_for(
+        says("", ("draw", {"colour": "red"}), ("draw", {"colour": "blue"})),
+        says("", ("width", {"image": "image.png"})),
+        answer("image_2.png"),
+        tools=[draw, width],
+    )
+    image = driver.run(agent, "Draw.")
+    assert image.getpixel((0, 0)) == (0, 0, 255)
+    assert steps(agent)[1].action_output == 2
+    assert "'image_2.png'" in (steps(agent)[0].observations or "")
+
+
+@both_drivers
+def test_checks_of_every_form_send_an_answer_back(driver: Driver) -> None:
+    def long_enough(answer: str) -> bool:
+        return len(answer) > 2
+
+    def no_digit(answer: str, memory: AgentMemory) -> bool:
+        if any(map(str.isdigit, answer)):
+            raise ValueError("there is a digit in it")
+        return bool(memory.steps)
+
+    def polite(answer: str, memory: AgentMemory, agent: ToolCallingAgent) -> bool:
+        return agent.name == "butler" and "please" in answer
+
+    agent = agent_for(
+        *map(answer, ("a", "abc1", "abcd", "abcd, please")),
+        name="butler",
+        final_answer_checks=[long_enough, no_digit, polite],
+    )
+    assert driver.run(agent, "Ask.") == "abcd, please"
+    told = [str(step.error) for step in steps(agent)[:-1]]
+    assert "'long_enough'" in told[0]
+    assert "there is a digit in it" in told[1]
+    assert "'polite'" in told[2]
+    assert isinstance(agent.model, ScriptedModel)
+    assert "'polite'" in agent.model.requests[-1].messages[-1].text

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from sanderling.cli._arguments import asks_doctor, read_arguments
+from sanderling.cli._arguments import asked_command, read_arguments
 from sanderling.sandbox import probe
 from support.openai_server import Answer, serving
 
@@ -70,8 +70,8 @@ def test_the_walls_of_this_machine_are_told_and_hold() -> None:
         "capabilities",
         "rlimits",
     ]
-    assert named(checkup["walls"], required=False) == ["namespaces"]
-    assert len(named(checkup["attempts"], held=True)) == len(checkup["attempts"]) == 13
+    assert named(checkup["walls"], required=False) == ["namespaces", "pid namespace"]
+    assert len(named(checkup["attempts"], held=True)) == len(checkup["attempts"]) == 14
 
 
 def test_where_code_can_run_and_on_which_models() -> None:
@@ -79,6 +79,9 @@ def test_where_code_can_run_and_on_which_models() -> None:
     output = run([*COMMAND, "--json"], 0, GROQ_API_KEY=secret)
     found = json.loads(output)
     assert named(found["executors"], works=True)[:2] == ["local", "inprocess"]
+    lacking = [each for each in found["executors"] if each["name"] in ("e2b", "modal", "blaxel")]
+    assert len(lacking) == 3
+    assert all("_" in each["detail"] and not each["works"] for each in lacking)
     assert "Groq" in named(found["models"], usable=True, detail="GROQ_API_KEY is set")
     assert {"Ollama", "OpenAI"} <= set(named(found["models"], usable=False))
     assert secret not in output
@@ -180,7 +183,7 @@ def test_what_a_local_server_says_is_only_text() -> None:
     ],
 )
 def test_a_task_can_begin_with_the_word(argv: list[str], task: str) -> None:
-    assert not asks_doctor(argv)
+    assert asked_command(argv) is None
     assert read_arguments(argv).task == task
 
 

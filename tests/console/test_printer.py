@@ -7,10 +7,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from console.screen import Screen
-from sanderling.console import LogLevel, RunPrinter
+from sanderling.console import AgentLogger, LogLevel, RunPrinter
 from sanderling.errors import AgentError, AgentExecutionError, AgentMaxStepsError
-from sanderling.loop import ActionOutput, CodeOutputDelta, Event, RunStarted, StepStarted
-from sanderling.memory import ActionStep, FinalAnswerStep, ToolCall
+from sanderling.loop import (
+    ActionOutput,
+    CodeOutputDelta,
+    Event,
+    ModelReply,
+    PlanningStarted,
+    RunStarted,
+    StepStarted,
+)
+from sanderling.memory import ActionStep, FinalAnswerStep, PlanningStep, ToolCall
 from sanderling.messages import ChatMessageStreamDelta, Timing, TokenUsage
 
 CODE = "x = 25 * 31\nprint(x)\nfinal_answer(x)"
@@ -39,6 +47,7 @@ def code_step(streamed: bool, printed: str = "775\n") -> list[Event]:
     return [
         StepStarted(1),
         *(deltas(REPLY) if streamed else []),
+        ModelReply(f"{REPLY}\n"),
         ToolCall("python_interpreter", CODE, "call_1"),
         *([CodeOutputDelta(printed)] if printed else []),
         ActionOutput(775, True),
@@ -68,6 +77,17 @@ def test_a_run_from_task_to_answer(streamed: bool) -> None:
         "Out - Final answer: 775",
         "[Step 1: Duration 0.50 seconds| Input tokens: 1,000 | Output tokens: 20]",
     ]
+
+
+def test_steps_are_counted_and_the_answer_is_told_as_wanted() -> None:
+    screen = Screen()
+    screen.logger = AgentLogger(
+        console=screen.logger.console, first_step=0, answer_title="Final answer"
+    )
+    show(screen, code_step(streamed=False))
+    assert screen.lines[0].strip("━") == " Step 0 "
+    assert screen.lines[-2] == "Final answer: 775"
+    assert screen.lines[-1].startswith("[Step 0: Duration")
 
 
 def test_a_terminal_shows_the_same() -> None:
@@ -282,7 +302,20 @@ def test_debugging_shows_what_the_model_wrote(streamed: bool) -> None:
     show(screen, code_step(streamed))
     start = screen.lines.index("Output message of the LLM: " + "─" * 73)
     assert screen.lines[start + 1 : start + 8] == REPLY.splitlines()
+    assert screen.lines[start + 8].startswith("─ Executing this code:")
     assert screen.text.count("Thought: multiply.") == 1
+    assert screen.text.index("Thought: multiply.") < screen.text.index("Executing this code:")
+
+
+def test_steps_and_plans_of_a_named_agent_bear_its_name() -> None:
+    screen = Screen()
+    plan = PlanningStep(plan="1. Look.", timing=Timing(1.0, 1.5), token_usage=TokenUsage(10, 2))
+    begin = RunStarted("Go.", "helper", "Model - id")
+    show(screen, begin, PlanningStarted(True, 1), plan, StepStarted(1), finished())
+    assert "━ Initial plan - helper ━" in screen.text
+    assert "[Plan - helper: Duration 0.50 seconds| Input tokens: 10 |" in screen.text
+    assert "━ Step 1 - helper ━" in screen.text
+    assert "[Step 1 - helper: Duration 0.50 seconds|" in screen.text
 
 
 @pytest.mark.parametrize("terminal", [False, True])
@@ -297,12 +330,13 @@ def test_hostile_text_wherever_it_comes_from(terminal: bool, size: int) -> None:
         deltas(hostile, size),
         ToolCall("python_interpreter", hostile, "1"),
         [CodeOutputDelta(hostile[i : i + size]) for i in range(0, len(hostile), size)],
+        ModelReply(hostile),
         finished(code_action=hostile, action_output=hostile),
         ToolCall(hostile, {"a": hostile}, hostile),
         finished(observations=hostile, error=AgentError(hostile)),
         FinalAnswerStep(hostile),
     )
-    assert screen.text.count(shown) == 12
+    assert screen.text.count(shown) == 14
     assert not set(screen.text) & set("\x1b\x07\u202e\r")
 
 

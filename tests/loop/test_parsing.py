@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from sanderling.errors import AgentParsingError
 from sanderling.loop import CodeTags, extract_code
+from sanderling.loop._parsing import without_thinking
 
 TAGS = CodeTags()
 
@@ -30,6 +31,21 @@ TAGS = CodeTags()
         ("<code>\nx = 1  # it's </code>", "x = 1  # it's"),
         ("<code>\nif x:\n    y()\n</code>", "if x:\n    y()"),
         ("<code>\n    indented()\n</code>", "    indented()"),
+        ("```\nprint(1)\n```", "print(1)"),
+        ("```Python3\nprint(1)\n```", "print(1)"),
+        ("```tool_code\nprint(1)\n```", "print(1)"),
+        ("```python print(1)```", "print(1)"),
+        ("``` python\nprint(1)\n```", "print(1)"),
+        ("```json\n{}\n```\nso\n```python\nprint(1)\n```", "print(1)"),
+        ("```bash\nls\n```\n<code>print(1)</code>", "print(1)"),
+        ("<code python>no</code><code>print(1)</code>", "print(1)"),
+        ("<python>\nprint(1)\n</python>", "print(1)"),
+        ("<tool_code>print(1)</tool_code>", "print(1)"),
+        ('<code>\nx = "```"\n```\n</code>', 'x = "```"\n```'),
+        ('```python\nx = "```"  # \' \nf(x)\n```', 'x = "```"  # \' \nf(x)'),
+        ("<code>don't</code>\n<code>can't</code>", "don't\n\ncan't"),
+        ("I write in `<code>` marks:\n<code>\nf()\n</code>", "f()"),
+        ("<code>\nhtml = '<code>'\nf(html)\n</code>", "html = '<code>'\nf(html)"),
         ("final_answer(42)", "final_answer(42)"),
         ("import math\nmath.pi", "import math\nmath.pi"),
     ],
@@ -40,7 +56,18 @@ def test_code_is_found_in_every_accepted_mark(reply: str, code: str) -> None:
 
 @pytest.mark.parametrize(
     "reply",
-    ["", "The answer is 42.", "42", "Yes", "<code>\n</code>", '{"a": 1}', "(" * 300 + ")" * 300],
+    [
+        "",
+        "```bash\nls\n```",
+        '```json\n{"a": 1}\n```',
+        "```sql\nselect 1",
+        "The answer is 42.",
+        "42",
+        "Yes",
+        "<code>\n</code>",
+        '{"a": 1}',
+        "(" * 300 + ")" * 300,
+    ],
 )
 def test_prose_is_answered_with_the_form_that_is_wanted(reply: str) -> None:
     with pytest.raises(AgentParsingError) as caught:
@@ -79,3 +106,46 @@ def test_a_block_comes_out_as_it_went_in(text: str, tags: CodeTags) -> None:
 def test_any_reply_gives_code_or_a_correction(reply: str, cut_off: bool) -> None:
     with suppress(AgentParsingError):
         assert extract_code(reply, TAGS, cut_off=cut_off).strip()
+
+
+@pytest.mark.parametrize(
+    ("reply", "rest"),
+    [
+        ("<think>so</think>\n<code>f()</code>", "<code>f()</code>"),
+        ("\n<Thinking>\n<code>no()</code>\n</Thinking> yes", "yes"),
+        ("so I think\n</think>\n<code>f()</code>", "<code>f()</code>"),
+        ("<code>no()</code></think><code>f()</code>", "<code>f()</code>"),
+        ("<code>x = '</think>'</code>", "<code>x = '</think>'</code>"),
+        ("<think>never ends <code>f()</code>", ""),
+        ("<reasoning>a</think>b</reasoning>c", "c"),
+        ("nothing of the kind", "nothing of the kind"),
+    ],
+)
+def test_thinking_is_taken_away(reply: str, rest: str) -> None:
+    assert without_thinking(reply) == rest
+
+
+@given(st.text(st.sampled_from("<>/codethink`\n ab"), max_size=80))
+def test_what_is_left_of_thinking_is_the_end_of_the_reply(reply: str) -> None:
+    assert reply.endswith(without_thinking(reply))
+
+
+@pytest.mark.parametrize("unit", ['\\"', '\\"""', "```\\", '"""\\```', "</code\n'", "<code>'"])
+def test_a_hostile_reply_is_read_in_time_that_grows_with_its_length(unit: str) -> None:
+    with suppress(AgentParsingError):
+        extract_code("<code>" + unit * 50_000, TAGS)
+
+
+@given(strings, strings, st.booleans())
+def test_several_blocks_and_thinking_around_them(one: str, two: str, thinks: bool) -> None:
+    blocks = [f"a = {one!r}", f"b = {two!r}"]
+    reply = "".join(f"say\n<code>\n{block}\n</code>\n" for block in blocks)
+    if thinks:
+        reply = f"<think>\n```python\nno()\n```\n</think>\n{reply}"
+    assert extract_code(without_thinking(reply), TAGS) == "\n\n".join(blocks)
+
+
+@given(strings)
+def test_a_block_that_the_stop_sequence_ended_is_whole(text: str) -> None:
+    code = f"x = {text!r}\nprint(x)"
+    assert extract_code(f"Go.\n<code>\n{code}\n", TAGS) == code

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
 from sanderling.errors import (
     AgentGenerationError,
@@ -13,6 +15,7 @@ from sanderling.errors import (
 from sanderling.loop import CallTool, CheckAnswer, Generate, Run, Together, ToolAction, react
 from sanderling.memory import ActionStep, AgentMemory, TaskStep
 from sanderling.messages import ChatMessage, MessageRole, TokenUsage
+from sanderling.tools.agent_types import AgentAudio, AgentImage, AgentText
 from support.play import Player, says
 
 
@@ -26,8 +29,12 @@ def forced(run: Run) -> list[ChatMessage]:
     return [ChatMessage(MessageRole.USER, f"answer {run.task}")]
 
 
-def play(player: Player, run: Run) -> Any:
-    return player.play(react(run, ToolAction(("add", "final_answer")), forced))
+def play(player: Player, run: Run, action: ToolAction | None = None) -> Any:
+    return player.play(react(run, action or ToolAction(("add", "final_answer")), forced))
+
+
+def an_image() -> Image.Image:
+    return Image.new("L", (2, 2), 7)
 
 
 def actions(run: Run) -> list[ActionStep]:
@@ -49,7 +56,7 @@ def test_events_come_in_order_and_the_answer_last() -> None:
     )
     run = a_run()
     assert play(player, run) == 3
-    step = ["StepStarted", "ToolCall", "ToolOutput", "ActionOutput", "ActionStep"]
+    step = ["StepStarted", "ModelReply", "ToolCall", "ToolOutput", "ActionOutput", "ActionStep"]
     assert player.names == [*step, *step, "FinalAnswerStep"]
     assert player.events[-1].output == 3
     first, second = actions(run)
@@ -76,7 +83,7 @@ def test_each_request_carries_the_history_and_the_tools() -> None:
     asked = [effect for effect in player.effects if isinstance(effect, Generate)]
     assert [effect.tools for effect in asked] == [("add", "final_answer")] * 2
     assert asked[1].messages[: len(asked[0].messages)] == asked[0].messages[:]
-    assert asked[1].messages[-1].text == "Observation:\n3"
+    assert asked[1].messages[-1].text == "3"
 
 
 def test_a_mistake_of_the_model_is_shown_to_it_and_the_run_goes_on() -> None:
@@ -120,7 +127,8 @@ def test_a_fault_in_the_middle_of_a_step_keeps_what_the_model_said() -> None:
 
 
 def test_without_an_answer_at_the_limit_the_model_is_made_to_give_one() -> None:
-    player = Player([says("x", ("add", {"a": 1, "b": 2}))] * 2 + [says("three")], call=add)
+    last_word = says("<think>so</think>three")
+    player = Player([says("x", ("add", {"a": 1, "b": 2}))] * 2 + [last_word], call=add)
     run = a_run(max_steps=2)
     assert play(player, run) == "three"
     assert run.status == "max_steps_error"
@@ -182,13 +190,188 @@ def test_one_failing_call_keeps_the_results_of_the_others() -> None:
 
 
 def test_an_answer_among_other_calls_has_to_wait_for_their_results() -> None:
-    both = says("", ("add", {"a": 2, "b": 2}), ("final_answer", {"answer": "early"}))
+    both = says("", ("final_answer", {"answer": "early"}), ("add", {"a": 2, "b": 2}))
     player = Player([both, says(None, ("final_answer", {"answer": 4}))], call=add)
     run = a_run()
     assert play(player, run) == 4
-    observations = actions(run)[0].observations or ""
-    assert observations.startswith("add (id_0): 4\n")
-    assert "alone" in observations
+    observations = (actions(run)[0].observations or "").splitlines()
+    assert "alone" in observations[0]
+    assert observations[1] == "add (id_1): 4"
+    assert actions(run)[0].action_output == [4]
+
+
+def test_an_answer_among_calls_that_tell_nothing_comes_after_them() -> None:
+    def call(effect: CallTool) -> Any:
+        return None if effect.name == "save" else add(effect)
+
+    both = says("", ("final_answer", {"answer": "saved"}), ("save", {}))
+    player = Player([both], call=call)
+    run = a_run()
+    assert play(player, run) == "saved"
+    together = [effect for effect in player.effects if isinstance(effect, Together)]
+    assert [[one.name for one in effect.effects] for effect in together] == [
+        ["save"],
+        ["final_answer"],
+    ]
+    assert actions(run)[0].observations == "final_answer (id_0): saved\nsave (id_1): None"
+
+
+def test_an_answer_waits_when_another_call_failed() -> None:
+    both = says("", ("nope", {}), ("final_answer", {"answer": "saved"}))
+    player = Player([both, says(None, ("final_answer", {"answer": 4}))], call=add)
+    run = a_run()
+    assert play(player, run) == 4
+    assert "1 of 1 calls failed" in str(actions(run)[0].error)
+    assert "alone" in (actions(run)[0].observations or "")
+
+
+def test_of_several_answers_the_first_counts() -> None:
+    player = Player(
+        [says("", ("final_answer", {"answer": 1}), ("final_answer", {"answer": 2}))], call=add
+    )
+    run = a_run()
+    assert play(player, run) == 1
+    assert "only the first" in (actions(run)[0].observations or "")
+
+
+def test_images_and_audio_are_kept_under_names_of_their_own() -> None:
+    made = {"draw": an_image(), "paint": an_image(), "sing": AgentAudio([0.5])}
+
+    def call(effect: CallTool) -> Any:
+        return made.get(effect.name) or add(effect)
+
+    player = Player(
+        [says("", *((name, {}) for name in made)), says(None, ("final_answer", {"answer": 1}))],
+        call=call,
+    )
+    run = a_run()
+    play(player, run)
+    assert run.state == {
+        "image.png": made["draw"],
+        "image_2.png": made["paint"],
+        "audio.mp3": made["sing"],
+    }
+    for name in run.state:
+        assert f"'{name}'" in (actions(run)[0].observations or "")
+
+
+def test_an_image_that_is_the_answer_is_not_kept_again() -> None:
+    image = an_image()
+    player = Player([says(None, ("final_answer", {"answer": image}))], call=add)
+    run = a_run()
+    answer = play(player, run)
+    assert isinstance(answer, AgentImage)
+    assert answer.tobytes() == image.tobytes()
+    assert actions(run)[0].action_output is image
+    assert run.state == {}
+
+
+def test_what_a_tool_returns_is_the_image_or_audio_that_it_declares(tmp_path: Path) -> None:
+    private = tmp_path / "private.png"
+    an_image().save(private)
+    made: dict[str, Any] = {
+        "bytes": private.read_bytes(),
+        "samples": [0.5],
+        "number": 5,
+        "path": str(private),
+    }
+    action = ToolAction(
+        ("add",),
+        media={"bytes": "image", "samples": "audio", "number": "image", "path": "image"},
+    )
+    player = Player(
+        [says("", *((name, {}) for name in made)), says(None, ("final_answer", {"answer": 1}))],
+        call=lambda effect: made.get(effect.name, 1),
+    )
+    run = a_run()
+    play(player, run, action)
+    assert {name: type(value) for name, value in run.state.items()} == {
+        "image.png": AgentImage,
+        "audio.mp3": AgentAudio,
+    }
+    said = actions(run)[0].tool_responses or []
+    assert "'image.png'" in said[0]
+    assert "'audio.mp3'" in said[1]
+    assert said[2].startswith("The tool 'number' did not return the image that it should: a int")
+    assert said[3] == str(private)  # a text is no path to be read
+
+
+def test_the_answer_comes_as_what_smolagents_makes_of_it() -> None:
+    for answer, kind in (("yes", AgentText), (5, int), (None, type(None)), ([1], list)):
+        player = Player([says(None, ("final_answer", {"answer": answer}))], call=add)
+        given = play(player, a_run())
+        assert (given, type(given)) == (answer, kind)
+        assert type(player.events[-1].output) is kind
+
+
+def test_calls_that_the_provider_made_are_told_natively() -> None:
+    player = Player(
+        [
+            says("I add", ("add", {"a": 1, "b": 1}), ("nope", {})),
+            says("", ("nope", {})),
+            says(None, ("final_answer", {"answer": 0})),
+        ],
+        call=add,
+    )
+    run = a_run()
+    play(player, run)
+    asked = [effect for effect in player.effects if isinstance(effect, Generate)]
+    told = asked[-1].messages[2:]
+    assert [message.role.value for message in told] == [
+        "assistant",
+        *["tool-response"] * 3,
+        "assistant",
+        "tool-response",
+    ]
+    assert [call.id for call in told[0].tool_calls or ()] == ["id_0", "id_1"]
+    assert told[0].text == "I add"
+    assert [message.tool_call_id for message in told[1:4]] == ["id_0", "id_1", None]
+    assert [message.text for message in told[1:3]] == ["2", "no tool nope"]
+    assert told[3].text.startswith("Error:\n1 of 2 calls failed")
+    assert told[4].content is None
+    assert told[5].tool_call_id == "id_0"
+    assert told[5].text.startswith("Error:\nno tool nope")
+
+
+def test_calls_that_stand_in_the_text_are_told_as_text() -> None:
+    player = Player(
+        [
+            says('{"name": "add", "arguments": {"a": 1, "b": 2}}'),
+            says(None, ("final_answer", {"answer": 3})),
+        ],
+        call=add,
+    )
+    play(player, a_run())
+    told = [effect for effect in player.effects if isinstance(effect, Generate)][-1].messages[2:]
+    assert [message.role.value for message in told] == ["assistant", "tool-call", "tool-response"]
+    assert told[-1].text == "Observation:\n3"
+    assert not any(message.tool_calls or message.tool_call_id for message in told)
+
+
+def test_calls_in_the_channels_of_the_model_are_understood() -> None:
+    said = (
+        '<|channel|>analysis<|message|>{"name": "nope"}<|end|>'
+        "<|start|>assistant to=functions.add<|channel|>commentary json<|message|>"
+        '{"a": 1, "b": 2}<|call|>'
+    )
+    run = a_run()
+    play(Player([says(said), says(None, ("final_answer", {"answer": 3}))], call=add), run)
+    first = actions(run)[0]
+    assert (first.action_output, first.model_output) == (3, "")
+    assert first.to_messages()[0].text.startswith("Calling tools:")
+
+
+def test_ids_that_are_made_up_are_free() -> None:
+    calls = says("", ("add", {"a": 1, "b": 1}), ("add", {"a": 2, "b": 2}))
+    (calls.tool_calls or [])[0].id, (calls.tool_calls or [])[1].id = "call_1_2", ""
+    run = a_run()
+    play(Player([calls, says(None, ("final_answer", {"answer": 0}))], call=add), run)
+    assert actions(run)[0].action_output == [2, 4]
+
+
+def test_thinking_before_a_call_is_not_read_as_one() -> None:
+    said = '<think>{"name": "nope"}</think>{"name": "final_answer", "arguments": {"answer": 3}}'
+    assert play(Player([says(said)], call=add), a_run()) == 3
 
 
 def test_calls_in_the_text_and_arguments_in_json_text_are_understood() -> None:

@@ -177,8 +177,9 @@ def test_steps_have_a_json_form() -> None:
     assert [entry["type"] for entry in data["steps"]] == ["TaskStep", "ActionStep", "ActionStep"]
     assert data["steps"][2]["error"] == {"type": "AgentExecutionError", "message": "no"}
     assert data["steps"][2]["timing"]["duration"] == 1.0
-    assert "object" in data["steps"][2]["action_output"]
-    assert "model_input_messages" not in data["steps"][2]
+    (light,) = json.loads(json.dumps(memory.get_succinct_steps()))[2:]
+    assert "object" in light["action_output"]
+    assert "model_input_messages" not in light
 
 
 def test_the_json_form_grows_with_the_run_and_not_with_its_square() -> None:
@@ -205,3 +206,28 @@ def test_a_step_of_ones_own_can_be_remembered() -> None:
     memory = AgentMemory("p")
     memory.steps.append(Note())
     assert memory.messages()[-1].text == "note"
+
+
+def test_images_that_are_taken_out_of_a_list_are_gone_for_the_model() -> None:
+    memory = filled(3)
+    task, _, second, third = memory.steps
+    assert isinstance(task, TaskStep)
+    assert isinstance(second, ActionStep)
+    assert isinstance(third, ActionStep)
+    task.task_images, second.observations_images = [PIXEL], [PIXEL, PIXEL]
+
+    def shown() -> int:
+        return sum(len(message.parts) - bool(message.text) for message in memory.messages())
+
+    assert shown() == 3
+    before = memory.messages()
+    assert memory.messages().shared_with(before) == len(before)
+    second.observations_images.clear()
+    assert shown() == 1
+    third.observations_images = [PIXEL]
+    assert shown() == 2
+    third.observations_images.append(PIXEL)
+    task.task_images.pop()
+    assert shown() == 2
+    again = memory.messages()
+    assert memory.messages().shared_with(again) == len(again)

@@ -288,9 +288,10 @@ def test_settings_load_back_without_secrets() -> None:
         extra_headers={"Authorization": "Bearer sk", "X-Title": "t"},
     )
     data = model.to_dict()
-    assert "sk" not in str(data)
-    assert "hf" not in str(data)
-    loaded = Model.from_dict(data)
+    assert data["missing_secrets"] == ["api_key", "extra_headers.Authorization", "hf_token"]
+    assert not {"sk", "hf", "Bearer sk"} & set(map(str, data.values()))
+    with pytest.warns(UserWarning, match=r"without its secrets: api_key, .*from_dict"):
+        loaded = Model.from_dict(data)
     assert loaded.to_dict() == data
     assert loaded.kwargs == {
         "max_tokens": 5,
@@ -298,6 +299,8 @@ def test_settings_load_back_without_secrets() -> None:
         "extra_headers": {"X-Title": "t"},
     }
     assert loaded.flatten_messages_as_text
+    with pytest.warns(UserWarning, match="hf_token"):
+        assert Model.from_dict(data, api_key="new").kwargs["api_key"] == "new"
 
 
 def test_a_setting_without_a_json_form_is_not_lost_silently() -> None:

@@ -10,7 +10,13 @@ from typing import Any
 import pytest
 
 from sanderling.errors import AgentGenerationError
-from sanderling.models import LlamaCppModel, OpenAIModel, choose_model
+from sanderling.models import (
+    AzureOpenAIModel,
+    HfApiModel,
+    LlamaCppModel,
+    OpenAIModel,
+    choose_model,
+)
 from sanderling.models._choice import list_models, ollama_url
 from support.openai_server import Answer, serving
 
@@ -123,7 +129,22 @@ def test_nothing_to_use_lists_every_way(monkeypatch: pytest.MonkeyPatch) -> None
         choose(model_id="m")
 
 
+def test_any_class_can_be_named() -> None:
+    model, line = choose(
+        model_type="AzureOpenAIModel", model_id="m", api_base="http://x", api_key="secret"
+    )
+    assert (type(model), model.model_id) == (AzureOpenAIModel, "m")
+    assert line == "Model: m by AzureOpenAIModel, as you asked."
+    assert isinstance(choose(model_type="HfApiModel", api_key="x")[0], HfApiModel)
+
+
 def test_mistakes_are_named(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="TransformersModel has no api_key"):
+        choose(model_type="TransformersModel", model_id="m", api_key="x")
+    with pytest.raises(ValueError, match=r"AnthropicModel needs .*--model-id"):
+        choose(model_type="AnthropicModel")
+    with pytest.raises(ValueError, match="run by LlamaCppModel"):
+        choose(model_type="AnthropicModel", model_path="x.gguf")
     with pytest.raises(ValueError, match="OpenAIModel"):
         choose(model_type="GPT")
     with pytest.raises(ValueError, match="runs in this process"):

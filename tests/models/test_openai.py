@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from sanderling.errors import AgentGenerationError
+from sanderling.errors import AgentGenerationError, ContentFilterError
 from sanderling.messages import (
     ChatMessage,
     ChatMessageToolCall,
@@ -196,6 +196,34 @@ def test_streamed_calls_without_an_index_are_told_apart(door: Door) -> None:
         calls = door(model(server)).tool_calls or []
     assert [each.id for each in calls] == ["a", "b"]
     assert calls[1].function.arguments == '{"city": "b"}'
+
+
+@STREAMED
+def test_streamed_calls_that_all_have_index_0_are_told_apart(door: Door) -> None:
+    def call(identity: str) -> list[dict[str, Any]]:
+        function = {"name": "weather", "arguments": '{"city": '}
+        rest = {"index": 0, "function": {"arguments": f'"{identity}"}}'}}
+        return [
+            {"tool_calls": [{"index": 0, "id": identity, "function": function}]},
+            {"tool_calls": [rest]},
+        ]
+
+    with serving(streams(*call("a"), *call("b"), finish_reason="tool_calls")) as server:
+        calls = door(model(server)).tool_calls or []
+    assert [(each.id, each.function.arguments) for each in calls] == [
+        ("a", '{"city": "a"}'),
+        ("b", '{"city": "b"}'),
+    ]
+
+
+def test_what_a_model_cannot_take_is_not_sent() -> None:
+    with serving(says("x")) as server:
+        limited = model(server, capabilities={"tools": False, "images": False})
+        limited.generate(HELLO, tools_to_call_from=[Weather()])
+        with pytest.raises(ValueError, match="text only"):
+            limited.generate([{"role": "user", "content": [{"type": "image", "image": b"x"}]}])
+    (request,) = server.requests
+    assert "tools" not in request.body
 
 
 @DOORS
@@ -385,7 +413,9 @@ def test_settings_load_back_without_secrets() -> None:
     )
     data = made.to_dict()
     assert "sk-" not in str(data)
-    loaded = OpenAIModel.from_dict(data)
+    assert data["missing_secrets"] == ["api_key", "client_kwargs.default_headers.Authorization"]
+    with pytest.warns(UserWarning, match="api_key"):
+        loaded = OpenAIModel.from_dict(data)
     assert loaded.to_dict() == data
     assert loaded.client_kwargs == {"timeout": 3, "default_headers": {"X": "y"}}
     assert loaded.kwargs == {"temperature": 0.1, "stop": REMOVE_PARAMETER}
@@ -405,3 +435,74 @@ def test_a_missing_package_names_the_command(door: str) -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert "pip install 'sanderling[openai]'" in done.stdout, done.stderr
+
+
+@DOORS
+def test_a_reply_that_the_filter_withheld(door: Door) -> None:
+    answer = (
+        says("", "content_filter")
+        if door in (whole, awaited)
+        else streams(finish_reason="content_filter")
+    )
+    with serving(answer) as server, pytest.raises(ContentFilterError, match="withheld"):
+        door(model(server))
+
+
+@DOORS
+def test_an_empty_reply_is_a_reply(door: Door) -> None:
+    answer = says(None) if door in (whole, awaited) else streams()
+    with serving(answer) as server:
+        reply = door(model(server))
+    assert (reply.text, reply.tool_calls, reply.finish_reason) == ("", None, "stop")
+
+
+@DOORS
+def test_a_tool_call_with_broken_json_keeps_its_text(door: Door) -> None:
+    broken = {**CALL, "function": {"name": "weather", "arguments": '{"city": "Be'}}
+    answer = (
+        says(None, "tool_calls", tool_calls=[broken])
+        if door in (whole, awaited)
+        else streams({"tool_calls": [{**broken, "index": 0}]}, finish_reason="tool_calls")
+    )
+    with serving(answer) as server:
+        (call,) = model(server).parse_tool_calls(door(model(server))).tool_calls or []
+    assert call.function.arguments == '{"city": "Be'
+
+
+@DOORS
+def test_a_client_of_ones_own(door: Door) -> None:
+    import openai
+
+    with (
+        serving(speaks(door, "Hello world")) as server,
+        openai.OpenAI(api_key="mine", base_url=server.url) as client,
+    ):
+        assert door(OpenAIModel("m", client=client)).text == "Hello world"
+        assert not client.is_closed()
+    assert server.requests[0].headers["authorization"] == "Bearer mine"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ({"requests_per_minute": 0}, "requests_per_minute is more than 0"),
+        ({"max_concurrent_requests": -1}, "max_concurrent_requests is more than 0"),
+        ({"capabilities": {"sees": True}}, "no capability sees"),
+        ({"retry": 3}, "retry is True, False or a RetryPolicy"),
+        ({"retry": {"attempts": 0}}, "1 or more"),
+        ({"profile": "none"}, "no model profile 'none'"),
+        ({"timeout": 0}, "timeout is more than 0 seconds"),
+    ],
+)
+def test_wrong_arguments(arguments: dict[str, Any], told: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=told):
+        OpenAIModel("m", **arguments)
+
+
+def test_requests_at_once_are_limited_for_tasks() -> None:
+    async def main(served: OpenAIModel) -> list[ChatMessage]:
+        return await asyncio.gather(*(served.agenerate(HELLO) for _ in range(6)))
+
+    with serving(says("hi")) as server:
+        replies = asyncio.run(main(model(server, max_concurrent_requests=2)))
+    assert [reply.text for reply in replies] == ["hi"] * 6

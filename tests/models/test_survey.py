@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
-from sanderling.models import survey_models
+from sanderling.models import MODEL_REGISTRY, ModelSource, survey_models
 from sanderling.models._choice import list_models
 
 
@@ -17,9 +18,19 @@ def nobody(url: str) -> list[str]:
     raise OSError(url)
 
 
+def surveyed(
+    environment: dict[str, str], probe: Callable[[str], list[str]] = nobody
+) -> dict[str, ModelSource]:
+    found = survey_models({"HF_HOME": "/nowhere", **environment}, probe)
+    return {each.name: each for each in found}
+
+
 def usable(environment: dict[str, str]) -> dict[str, str]:
-    found = survey_models(environment, nobody)
-    return {each.name: each.detail for each in found if each.usable}
+    return {
+        name: each.detail
+        for name, each in surveyed(environment).items()
+        if each.usable and "installed" not in each.detail
+    }
 
 
 def test_keys_are_told_by_the_names_of_their_variables() -> None:
@@ -27,12 +38,30 @@ def test_keys_are_told_by_the_names_of_their_variables() -> None:
     del found["embedded model"]
     assert found == {
         "Hugging Face Inference Providers": "HF_TOKEN is set",
+        "the Hub's providers, by its client": "HF_TOKEN is set",
         "a server of your own": "OPENAI_BASE_URL is set",
     }
 
 
 def test_an_empty_variable_is_not_set() -> None:
-    assert "Groq" not in usable({"GROQ_API_KEY": ""})
+    groq = surveyed({"GROQ_API_KEY": ""})["Groq"]
+    assert (groq.usable, groq.detail) == (False, "GROQ_API_KEY is not set")
+    assert groq.todo == "export GROQ_API_KEY=…"
+
+
+def test_of_some_variables_one_is_enough_and_of_others_all_are_needed() -> None:
+    given = {"AZURE_OPENAI_ENDPOINT": "https://secret.example", "AZURE_OPENAI_AD_TOKEN": "secret"}
+    azure = surveyed(given)["Azure"]
+    assert (azure.usable, azure.detail) == (False, "OPENAI_API_VERSION is not set")
+    azure = surveyed({**given, "OPENAI_API_VERSION": "1"})["Azure"]
+    assert azure.usable
+    assert azure.detail.endswith("OPENAI_API_VERSION, AZURE_OPENAI_AD_TOKEN are set")
+
+
+def test_a_saved_token_will_do_for_the_hub(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("secret")
+    hub = surveyed({"HF_HOME": str(tmp_path)})["the Hub's providers, by its client"]
+    assert (hub.usable, hub.detail) == (True, "a token is saved (hf auth login)")
 
 
 def test_a_local_server_tells_its_models() -> None:
@@ -40,26 +69,37 @@ def test_a_local_server_tells_its_models() -> None:
 
     def server(url: str) -> list[str]:
         asked.append(url)
-        return ["first", "x" * 100, "third", "fourth"]
+        return ['first"', "x" * 100, "third", "fourth"]
 
-    (ollama,) = [
-        each
-        for each in survey_models({"OLLAMA_HOST": "127.0.0.1:5"}, server)
-        if each.name == "Ollama"
-    ]
-    assert asked == ["http://127.0.0.1:5/v1"]
+    found = surveyed({"OLLAMA_HOST": "127.0.0.1:5"}, server)
+    assert asked == [f"http://127.0.0.1:{port}/v1" for port in (5, 1234, 8000, 8080)]
+    ollama = found["Ollama"]
     assert ollama.usable
-    assert ollama.detail == f"4 models at {asked[0]}: first, {'x' * 60}, third, …"
+    assert ollama.detail == f'4 models at {asked[0]}: first", {"x" * 60}, third, …'
+    assert ollama.todo == f'OpenAIModel("first\\"", api_base="{asked[0]}")'
+    silent = surveyed({})["LM Studio"]
+    assert (silent.usable, silent.todo) == (False, "lms server start")
+    empty = surveyed({}, lambda url: [])["Ollama"]
+    assert (empty.usable, empty.detail) == (False, "no model at http://127.0.0.1:11434/v1")
 
 
-def test_without_the_client_only_the_embedded_model_is_usable(
+def test_without_packages_nothing_is_usable_and_each_names_its_extra(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    found = survey_models({"HF_TOKEN": "secret"}, lambda url: ["m"])
-    assert not any(each.usable for each in found)
-    told = [each.detail for each in found if "HF_TOKEN" in each.detail]
-    assert told == ["HF_TOKEN is set; pip install 'sanderling[openai]'"]
+    found = surveyed({"GROQ_API_KEY": "secret"}, lambda url: ["m"])
+    assert not any(each.usable for each in found.values())
+    assert all("pip install" in each.todo for each in found.values())
+    groq = found["Groq"]
+    assert groq.detail == "openai is not installed; GROQ_API_KEY is set"
+    assert groq.todo == "pip install 'sanderling[openai]'"
+    assert found["Mistral"].todo == "pip install 'sanderling[openai]' && export MISTRAL_API_KEY=…"
+
+
+def test_every_model_class_has_its_row() -> None:
+    rows = {each.model for each in surveyed({}).values()}
+    others = {"FallbackModel", "HfApiModel", "LiteLLMRouterModel"}
+    assert {name for name in MODEL_REGISTRY if not name.endswith("ServerModel")} <= rows | others
 
 
 @contextmanager

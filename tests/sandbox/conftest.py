@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from support.docker_engine import docker_engine as docker_engine
 from support.sandbox import interpreter
 
 if TYPE_CHECKING:

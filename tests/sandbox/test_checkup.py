@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import signal
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from sanderling.sandbox import Attempt, Checkup, Wall, check_up
-from sanderling.sandbox._checkup import try_to_run_on
+from sanderling.sandbox._checkup import try_to_fill, try_to_run_on
+from support.processes import sandboxes
 from support.sandbox import interpreter
 
 WALL = Wall("wall", in_force=True, required=True, detail="")
@@ -17,10 +20,11 @@ HELD = Attempt("attempt", held=True, detail="")
 
 
 def test_all_attempts_get_through_where_there_are_no_walls(
-    run_python: Callable[[str], str],
+    run_python: Callable[[str], str], tmp_path: Path
 ) -> None:
     # In a process of its own, which has no thread but that of the code when it forks.
     printed = run_python(
+        f"import os; os.chdir({str(tmp_path)!r})\n"
         "import warnings; warnings.simplefilter('ignore')\n"
         "from sanderling.sandbox import create_interpreter\n"
         "from sanderling.sandbox._checkup import try_walls\n"
@@ -33,10 +37,22 @@ def test_all_attempts_get_through_where_there_are_no_walls(
 
 
 def test_code_that_is_not_stopped_in_time_is_found_out() -> None:
-    with interpreter(timeout_seconds=None, cpu_seconds=1) as python:
+    with interpreter(timeout_seconds=None) as python:
+        python.open()
+        (pid,) = sandboxes()
+        threading.Timer(0.2, os.kill, (pid, signal.SIGKILL)).start()
         attempt = try_to_run_on(python)
     assert not attempt.held
     assert "SIGKILL" in attempt.detail
+
+
+def test_a_disk_that_can_be_filled_is_found_out() -> None:
+    with interpreter(workdir_bytes=4 << 20) as python:
+        assert try_to_fill(python).held
+    with interpreter(workdir_bytes=1 << 30) as python:
+        attempt = try_to_fill(python)
+    assert not attempt.held
+    assert "ended" in attempt.detail
 
 
 def test_nothing_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from sanderling.sandbox import Interpreter, kernel
+from sanderling.sandbox._limits import Limits, Usage
 from sanderling.sandbox._remote import RemoteInterpreter
 from support.sandbox import Tools, error, run, specs, value
 
@@ -30,6 +31,8 @@ TOOLS: Tools = {"add": lambda a, b=2: a + b, "final_answer": lambda answer: answ
 class Unlocked:
     """A kernel without walls, in another Python; it is a backend and its only link."""
 
+    name = "unlocked"
+    limits = Limits()
     files_remain = True
     grace = 1.0
     ways_out = ""
@@ -57,6 +60,9 @@ class Unlocked:
             self._process.kill()
             self._process.wait()
         return "killed"
+
+    def usage(self, link: object) -> Usage:
+        return Usage()
 
     def close(self) -> None:
         self.kill()

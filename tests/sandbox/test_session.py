@@ -31,7 +31,7 @@ def heard(buffers: list[Any]) -> list[tuple[str, dict[str, Any]]]:
     return [(frame.kind, frame.fields) for frame in frames]
 
 
-def session(*, running: bool = True, **limits: int) -> Session:
+def session(*, running: bool = True, **limits: Any) -> Session:
     made = Session(**limits)
     made.feed(said("ready", READY))
     made.tools([ToolSpec("add", "(a, b)", ""), ToolSpec("final_answer", "(a)", "", final=True)])
@@ -42,9 +42,11 @@ def session(*, running: bool = True, **limits: int) -> Session:
 
 def test_a_step_from_beginning_to_end() -> None:
     made = Session()
-    assert heard(made.hello(["json"])) == [
-        ("hello", {"imports": ["json"], "output": 50_000, "calls": 10_000})
-    ]
+    ((kind, hello),) = heard(made.hello(["json"], {"open_files": 9}))
+    assert kind == "hello"
+    assert hello.pop("loader") == {"$": "bytes", "i": 0}
+    limits = {"open_files": 9}
+    assert hello == {"imports": ["json"], "output": 50_000, "calls": 10_000, "limits": limits}
     (ready,) = made.feed(said("ready", READY))
     assert isinstance(ready, Ready)
     assert ready.layers == {"landlock": 7}
@@ -176,9 +178,9 @@ def test_a_call_is_answered_once() -> None:
 
 def test_a_value_that_cannot_enter_becomes_an_error() -> None:
     made = session()
-    ((kind, fields),) = heard(made.reply(only_request(made), object()))
+    ((kind, fields),) = heard(made.reply(only_request(made), "x" * (kernel.MAX_JSON + 1)))
     assert kind == "ret"
-    assert "what add returned did not arrive: a object cannot cross" in fields["e"]
+    assert "what add returned did not arrive: too large" in fields["e"]
     assert not made.waiting
 
 

@@ -102,11 +102,7 @@ def test_what_cannot_cross_is_told_at_the_call() -> None:
         message = error(python, "echo({'a': [1, print]})", TOOLS)
         assert "CodecError: a builtin_function_or_method cannot cross" in message
         assert "(at echo, argument [0].a[1])" in message
-        message = error(python, "z = lock()", TOOLS)
-        assert (
-            "ToolError: what lock returned did not arrive: a _thread.lock cannot cross" in message
-        )
-        assert "z = lock()" in message
+        assert "lock object of the host" in value(python, "repr(lock())", TOOLS)
         message = error(python, "echo('x' * 40_000_000)", TOOLS)
         assert "CodecError: too large" in message
         assert value(python, "echo(1)", TOOLS) == 1

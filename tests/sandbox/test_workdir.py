@@ -1,18 +1,21 @@
 from __future__ import annotations
 
+import contextlib
 import os
+import resource
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import pytest
+
+from sanderling.errors import SandboxUnavailable
 from sanderling.sandbox import _workdir
-from sanderling.sandbox._workdir import WorkFolder, remove_tree
-
-if TYPE_CHECKING:
-    import pytest
+from sanderling.sandbox._workdir import UNKNOWN_SIZE, WorkFolder, measure, remove_tree
+from support.processes import descriptors
+from support.sandbox import interpreter
 
 
 def test_a_folder_is_private_and_goes_with_all_in_it() -> None:
@@ -93,3 +96,72 @@ def test_folders_of_dead_processes_are_swept(
         maker.kill()
         maker.communicate()
         _workdir._sweep.cache_clear()
+
+
+def test_what_a_folder_holds_is_measured(tmp_path: Path) -> None:
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "a" / "large").write_bytes(bytes(1 << 20))
+    (tmp_path / "a" / "sparse").touch()
+    os.truncate(tmp_path / "a" / "sparse", 1 << 40)
+    os.link(tmp_path / "a" / "large", tmp_path / "again")
+    (tmp_path / "way_out").symlink_to("/usr")
+    used, count = measure(str(tmp_path), 1_000)
+    assert count == 6
+    assert 1 << 20 <= used < (1 << 20) + (64 << 10)
+    assert measure(str(tmp_path), 3)[1] == 4
+    assert measure(str(tmp_path / "none"), 9) == (0, 0)
+    (tmp_path / "a" / "b" / "inner").write_bytes(bytes(1 << 20))
+    (tmp_path / "a" / "b").chmod(0)
+    assert measure(str(tmp_path), 1_000)[0] >= 2 << 20
+
+
+def test_a_folder_nested_deeper_than_any_path_is_measured(tmp_path: Path) -> None:
+    here = os.open(tmp_path, os.O_RDONLY)
+    for _ in range(60):
+        os.mkdir("d" * 100, dir_fd=here)
+        inner = os.open("d" * 100, os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = inner
+    file = os.open("deep", os.O_CREAT | os.O_WRONLY, dir_fd=here)
+    os.write(file, bytes(1 << 20))
+    os.close(file)
+    os.close(here)
+    before = descriptors()
+    used, count = measure(str(tmp_path), 1_000)
+    assert count == 61
+    assert 1 << 20 <= used < 2 << 20
+    assert descriptors() == before
+    remove_tree(str(tmp_path))
+
+
+def test_what_cannot_be_looked_into_counts_as_too_much(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    assert measure(str(tmp_path), 10) == (UNKNOWN_SIZE, 0)
+
+
+def test_a_folder_that_cannot_be_locked_is_not_left_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with interpreter() as python:
+        python.open()  # all is loaded, and the sweep is over
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    taken = len(list(Path("/proc/self/fd").iterdir()))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (taken, hard))
+    hold: list[int] = []
+    try:
+        with contextlib.suppress(OSError):
+            while True:
+                hold.append(os.open(os.devnull, os.O_RDONLY))
+        with interpreter() as python, pytest.raises(SandboxUnavailable, match="no work folder"):
+            python.open()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        for descriptor in hold:
+            os.close(descriptor)
+    assert list(tmp_path.iterdir()) == []

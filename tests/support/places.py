@@ -24,6 +24,7 @@ class Place:
         walls: Whether the code runs apart from this process.
         wire: The descriptor on which the kernel speaks, where code can write to it.
         libraries: Whether NumPy and Pillow are there.
+        restores: Whether a step that must be killed leaves the variables as they were before it.
         leftovers: What is left of interpreters that are not closed, as far as it can be seen.
     """
 
@@ -32,6 +33,7 @@ class Place:
     walls: bool = True
     wire: int | None = None
     libraries: bool = True
+    restores: bool = False
     leftovers: Callable[[], list[str]] = list
 
     def create(self, **options: Any) -> Interpreter:

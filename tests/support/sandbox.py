@@ -42,7 +42,8 @@ async def ainterpreter(
 
 def answer(python: Interpreter, request: ToolRequest, tools: Tools) -> None:
     try:
-        value = tools[request.name](*request.args, **request.kwargs)
+        function = request.method or tools[request.name]
+        value = function(*request.args, **request.kwargs)
     except Exception as error:
         python.fail(request, f"{type(error).__name__}: {error}")
     else:

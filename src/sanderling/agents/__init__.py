@@ -5,19 +5,59 @@ from typing import TYPE_CHECKING
 from sanderling._lazy import lazy
 
 if TYPE_CHECKING:
+    from sanderling.loop import ActionOutput as ActionOutput
+    from sanderling.loop import RunResult as RunResult
+    from sanderling.loop import ToolOutput as ToolOutput
+    from sanderling.memory import ActionStep as ActionStep
+    from sanderling.memory import PlanningStep as PlanningStep
+    from sanderling.memory import SystemPromptStep as SystemPromptStep
+    from sanderling.memory import TaskStep as TaskStep
+    from sanderling.memory import ToolCall as ToolCall
+
     from ._base import MultiStepAgent as MultiStepAgent
+    from ._by_hand import FinalText as FinalText
     from ._code import CodeAgent as CodeAgent
+    from ._managed_agent import ManagedAgent as ManagedAgent
+    from ._old_names import AgentStepLog as AgentStepLog
+    from ._old_prompts import DEFAULT_TOOL_DESCRIPTION_TEMPLATE as DEFAULT_TOOL_DESCRIPTION_TEMPLATE
+    from ._old_prompts import (
+        format_prompt_with_managed_agents_descriptions as format_prompt_with_managed_agents_descriptions,  # noqa: E501 - the name alone is that long
+    )
+    from ._old_prompts import format_prompt_with_tools as format_prompt_with_tools
+    from ._old_prompts import get_tool_description_with_args as get_tool_description_with_args
+    from ._old_prompts import get_tool_descriptions as get_tool_descriptions
+    from ._old_prompts import show_agents_descriptions as show_agents_descriptions
+    from ._prompts import EMPTY_PROMPT_TEMPLATES as EMPTY_PROMPT_TEMPLATES
     from ._prompts import FinalAnswerPromptTemplate as FinalAnswerPromptTemplate
+    from ._prompts import ManagedAgentPromptTemplate as ManagedAgentPromptTemplate
+    from ._prompts import PlanningPromptTemplate as PlanningPromptTemplate
     from ._prompts import PromptTemplates as PromptTemplates
     from ._tool_calling import ToolCallingAgent as ToolCallingAgent
 
 __getattr__, __dir__, __all__ = lazy(
     __name__,
     {
+        **dict.fromkeys(("ActionOutput", "RunResult", "ToolOutput"), "sanderling.loop"),
+        **dict.fromkeys(
+            ("ActionStep", "PlanningStep", "SystemPromptStep", "TaskStep", "ToolCall"),
+            "sanderling.memory",
+        ),
+        "AgentStepLog": "._old_names",
         "CodeAgent": "._code",
+        "DEFAULT_TOOL_DESCRIPTION_TEMPLATE": "._old_prompts",
+        "EMPTY_PROMPT_TEMPLATES": "._prompts",
         "FinalAnswerPromptTemplate": "._prompts",
+        "FinalText": "._by_hand",
+        "ManagedAgent": "._managed_agent",
+        "ManagedAgentPromptTemplate": "._prompts",
         "MultiStepAgent": "._base",
+        "PlanningPromptTemplate": "._prompts",
         "PromptTemplates": "._prompts",
         "ToolCallingAgent": "._tool_calling",
+        "format_prompt_with_managed_agents_descriptions": "._old_prompts",
+        "format_prompt_with_tools": "._old_prompts",
+        "get_tool_description_with_args": "._old_prompts",
+        "get_tool_descriptions": "._old_prompts",
+        "show_agents_descriptions": "._old_prompts",
     },
 )

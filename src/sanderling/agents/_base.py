@@ -3,38 +3,33 @@
 from __future__ import annotations
 
 import copy
-import keyword
-from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Self, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
-from sanderling._show import text_of
-from sanderling.console import AgentLogger, LogLevel, RunPrinter
-from sanderling.loop import Run, RunResult, RunStarted
-from sanderling.memory import AgentMemory, SystemPromptStep, TaskStep
-from sanderling.messages import ChatMessage, MessageRole
-from sanderling.models import as_model
-from sanderling.runtime import CallbackRegistry, Services
-from sanderling.tools import FinalAnswerTool, as_tool
+from sanderling.console import LogLevel
+from sanderling.errors import AgentInterruptedError
+from sanderling.loop import Run, RunStarted
+from sanderling.memory import ActionStep, AgentMemory, SystemPromptStep
+from sanderling.runtime import Control, Services
 
+from ._by_hand import ByHand, Workbench
 from ._conversation import Conversation
 from ._course import Course
-from ._prompts import PromptTemplates, checked_templates, load_templates, render
+from ._definition import Definition
+from ._governance import with_memory
+from ._managed import briefing, report
+from ._old_names import OldNames
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from sanderling.loop import Action, Event
+    from sanderling.loop import Event
     from sanderling.messages import ImageSource
-    from sanderling.models import Model
-    from sanderling.runtime import StepCallbacks
+    from sanderling.runtime import RunLimits
     from sanderling.sandbox import Interpreter
-    from sanderling.tools import Tool
-
-MAX_SHOWN_ARGUMENT = 1_000
 
 
-class MultiStepAgent(ABC):
+class MultiStepAgent(Definition, ByHand, OldNames):
     """Solves tasks in steps: asks a model, does what it says, shows it what came of that.
 
     The agent is a definition. What a run changes (memory, variables, sandbox) belongs to the run:
@@ -46,71 +41,43 @@ class MultiStepAgent(ABC):
         prompt_templates: Replaces the agent's own prompts; see `PromptTemplates`.
         instructions: Added to the system prompt.
         max_steps: How many steps a run may take before it has to answer.
+        add_base_tools: Adds ready tools: for a `ToolCallingAgent` one that runs Python.
         verbosity_level: How much is printed; see `LogLevel`.
+        managed_agents: Agents that this one may call; each has a `name` and a `description`.
         step_callbacks: Called with each finished step; a list, or by class of step.
-        final_answer_checks: Called with ``(answer, memory, agent=agent)``; what is false or raises
-            sends the answer back to the model.
+        planning_interval: After how many steps the model makes a new plan; none are made without.
         name: Names the agent; an identifier.
         description: Says what it is good for.
+        provide_run_summary: Whether a manager gets what was done on the way with the answer.
+        final_answer_checks: Called with ``(answer, memory, agent=agent)``; what is false or raises
+            sends the answer back to the model.
         return_full_result: Makes `run` return a `RunResult` instead of the bare answer.
         logger: Prints; made from `verbosity_level` where it is not given.
         stream_outputs: Whether the model's text comes out while it is written.
+        system_prompt: The template of the system prompt by itself, the other prompts staying as
+            they are. It may have the old tags, such as ``{{tool_descriptions}}``.
+        tool_description_template: How a tool is described to the model, which it knows as ``tool``.
+        grammar: What replies must look like, passed on to the model with every action.
+        output_type: What the answer has to be: a pydantic model, a dataclass, a typed dict, a plain
+            type such as ``list[int]``, or a JSON schema. An answer that does not fit goes back to
+            the model with the reason.
+        on_generation_error: Whether a run ends where the model cannot be asked (``"raise"``), or
+            the error is kept on the step and the next one tries again (``"record"``).
+        limits: How much a run may use, those of managed agents included.
+        approve: Asked before each piece of code and each call of a tool, those of managed agents
+            included: takes an `ApprovalRequest`, returns `Allow`, `Deny` or `Edit`; may be async.
+        policies: Further policies around all that a run does; see `sanderling.runtime.Policy`.
+        history_processors: What is done to the messages before each model call, such as
+            `Compaction`: functions from messages to messages, which may be async.
 
     Raises:
-        TypeError: The model or a tool is none.
-        ValueError: Two tools have one name, or the agent's name is no identifier.
+        TypeError: The model, a tool or a managed agent is none, or the output type cannot be
+            described.
+        ValueError: Two tools or agents have one name, a name is no identifier, a managed agent has
+            no name or description, or two arguments contradict each other.
     """
 
-    _templates_name: str
-    max_tool_threads: int | None = None
-
-    def __init__(
-        self,
-        tools: Sequence[Tool | Callable[..., Any]],
-        model: Model | Callable[..., Any],
-        prompt_templates: PromptTemplates | None = None,
-        instructions: str | None = None,
-        max_steps: int = 20,
-        verbosity_level: LogLevel | int = LogLevel.INFO,
-        step_callbacks: StepCallbacks | None = None,
-        final_answer_checks: Sequence[Callable[..., Any]] | None = None,
-        name: str | None = None,
-        description: str | None = None,
-        return_full_result: bool = False,
-        logger: AgentLogger | None = None,
-        stream_outputs: bool = False,
-    ) -> None:
-        if name is not None and (not name.isidentifier() or keyword.iskeyword(name)):
-            raise ValueError(f"an agent's name must be a Python identifier, not {name!r}")
-        if max_steps < 1:
-            raise ValueError(f"max_steps must be at least 1, not {max_steps}")
-        self.model = as_model(model)
-        self.tools = _by_name(tools)
-        self.instructions = instructions
-        self.max_steps = max_steps
-        self.step_callbacks = CallbackRegistry(step_callbacks)
-        self.final_answer_checks = list(final_answer_checks or ())
-        self.name = name
-        self.description = description
-        self.return_full_result = return_full_result
-        self.logger = logger or AgentLogger(level=LogLevel(verbosity_level))
-        self.stream_outputs = stream_outputs
-        self._profile = None if prompt_templates else self.model.profile
-        self._templates = prompt_templates and self._checked(prompt_templates)
-        self._conversation: Conversation | None = None
-
-    @property
-    def prompt_templates(self) -> PromptTemplates:
-        """The prompts in use: those given, else those of the model's profile, else our own."""
-        if self._templates is None:
-            self._templates = copy.deepcopy(load_templates(self._templates_name))
-            if (profile := self._profile) is not None:
-                cast("dict[str, object]", self._templates).update(profile.prompts)
-        return self._templates
-
-    @prompt_templates.setter
-    def prompt_templates(self, templates: PromptTemplates) -> None:
-        self._templates = self._checked(templates)
+    _conversation: Conversation | None = None
 
     @property
     def memory(self) -> AgentMemory:
@@ -122,18 +89,13 @@ class MultiStepAgent(ABC):
         """The variables that came with the tasks of the conversation."""
         return self._current.state
 
-    @property
-    def system_prompt(self) -> str:
-        """The system prompt as the next run will use it."""
-        return self.initialize_system_prompt()
+    def replay(self, detailed: bool = False) -> None:
+        """Prints what happened so far, step by step.
 
-    @abstractmethod
-    def initialize_system_prompt(self) -> str:
-        """Renders the system prompt."""
-
-    @abstractmethod
-    def _action(self) -> Action:
-        """Returns what a step does."""
+        Args:
+            detailed: Also print what the model was sent in each step.
+        """
+        self.memory.replay(self.logger, detailed)
 
     def _interpreter(self, conversation: Conversation) -> Interpreter:
         """Returns the sandbox of a conversation, opened if need be."""
@@ -149,6 +111,8 @@ class MultiStepAgent(ABC):
         additional_args: Mapping[str, Any] | None = None,
         max_steps: int | None = None,
         return_full_result: bool | None = None,
+        *,
+        limits: RunLimits | None = None,
     ) -> Generator[Event, None, None]: ...
     @overload
     def run(
@@ -156,20 +120,24 @@ class MultiStepAgent(ABC):
         task: str,
         stream: Literal[False] = False,
         reset: bool = True,
-        images: Sequence[ImageSource] | None = None,
+        images: Sequence[ImageSource] | bool | None = None,
         additional_args: Mapping[str, Any] | None = None,
         max_steps: int | None = None,
         return_full_result: bool | None = None,
+        single_step: bool = False,
+        limits: RunLimits | None = None,
     ) -> Any: ...
     def run(
         self,
         task: str,
         stream: bool = False,
         reset: bool = True,
-        images: Sequence[ImageSource] | None = None,
+        images: Sequence[ImageSource] | bool | None = None,
         additional_args: Mapping[str, Any] | None = None,
         max_steps: int | None = None,
         return_full_result: bool | None = None,
+        single_step: bool = False,
+        limits: RunLimits | None = None,
     ) -> Any:
         """Runs a task in the calling thread.
 
@@ -178,20 +146,34 @@ class MultiStepAgent(ABC):
             stream: Return a generator of events instead, the last one a `FinalAnswerStep`.
             reset: Start from an empty memory and a fresh sandbox; otherwise go on where the last
                 run of this agent ended.
-            images: Shown to the model with the task: PIL images, bytes, paths, URLs.
+            images: Shown to the model with the task: PIL images, bytes, paths, URLs. (A bool in
+                this place is taken for `single_step`, which stood here in smolagents 1.4.)
             additional_args: Variables by name, told to the model and usable in its code.
             max_steps: Overrides that of the agent.
             return_full_result: Overrides that of the agent.
+            single_step: Take one step only, and return the answer or `None`.
+            limits: Overrides those of the agent.
 
         Returns:
             The answer; a `RunResult` or a generator of events where one was asked for.
 
         Raises:
-            ValueError: The task is empty.
+            ValueError: The task is empty, or a single step shall be streamed.
             AgentGenerationError: The model could not be asked.
+            AgentInterruptedError: `interrupt` was called.
+            AgentLimitError: A limit was reached.
             SandboxUnavailable: This machine cannot enforce the walls around code.
         """
-        course = self._begin(task, reset, images, additional_args, max_steps)
+        if isinstance(images, bool):
+            single_step, images = images, None
+        if single_step:
+            if stream or return_full_result:
+                raise ValueError("single_step gives the answer or None: no stream, no full result")
+            memory, memory_step = self._one_step(task, reset, images, additional_args)
+            answer = self.step(memory_step)
+            memory.steps.append(memory_step)
+            return answer
+        course = self._begin(task, reset, images, additional_args, max_steps, limits)
         if stream:
             return course.events()
         for _ in course.events():
@@ -206,9 +188,16 @@ class MultiStepAgent(ABC):
         additional_args: Mapping[str, Any] | None = None,
         max_steps: int | None = None,
         return_full_result: bool | None = None,
+        single_step: bool = False,
+        limits: RunLimits | None = None,
     ) -> Any:
         """Runs a task under asyncio; takes, returns and raises what `run` does."""
-        course = self._begin(task, reset, images, additional_args, max_steps)
+        if single_step:
+            memory, memory_step = self._one_step(task, reset, images, additional_args)
+            answer = await self.astep(memory_step)
+            memory.steps.append(memory_step)
+            return answer
+        course = self._begin(task, reset, images, additional_args, max_steps, limits)
         async for _ in course.aevents():
             pass
         return self._returned(course, return_full_result)
@@ -220,9 +209,37 @@ class MultiStepAgent(ABC):
         images: Sequence[ImageSource] | None = None,
         additional_args: Mapping[str, Any] | None = None,
         max_steps: int | None = None,
+        limits: RunLimits | None = None,
     ) -> AsyncGenerator[Event, None]:
         """Runs a task under asyncio and yields its events, the last one a `FinalAnswerStep`."""
-        return self._begin(task, reset, images, additional_args, max_steps).aevents()
+        return self._begin(task, reset, images, additional_args, max_steps, limits).aevents()
+
+    def __call__(self, task: str | None = None, **kwargs: Any) -> Any:
+        """Runs a task as a managed agent does, and returns its report.
+
+        Args:
+            task: What is to be done; may be given as ``request=``.
+            **kwargs: Further arguments of `run`.
+
+        Raises:
+            TypeError: There is no task.
+        """
+        request = kwargs.pop("request", None)
+        if (task := task if task is not None else request) is None:
+            raise TypeError("an agent is called with a task")
+        result = self.run(briefing(self, task), **{**kwargs, "return_full_result": True})
+        return report(self, result.output, self.memory)
+
+    def interrupt(self) -> None:
+        """Ends the run that was started last, from any thread.
+
+        The model call, tool or code in progress is broken off. The run raises
+        `AgentInterruptedError`; what was done until then stays in memory. Runs that this agent was
+        given by a manager end with the manager's.
+        """
+        conversation = self._conversation
+        if conversation is not None and conversation.control is not None:
+            conversation.control.stop(AgentInterruptedError("The run was interrupted."))
 
     def cleanup(self) -> None:
         """Ends the sandbox of the conversation; a later run starts a new one."""
@@ -246,6 +263,18 @@ class MultiStepAgent(ABC):
             self._conversation = Conversation(AgentMemory(self.system_prompt))
         return self._conversation
 
+    def _one_step(
+        self,
+        task: str,
+        reset: bool,
+        images: Sequence[ImageSource] | None,
+        additional_args: Mapping[str, Any] | None,
+    ) -> tuple[AgentMemory, ActionStep]:
+        """Prepares a single step, and returns it with the memory that it belongs to."""
+        conversation = self._conversation_for(task, reset)
+        conversation.begin(task, images, additional_args)
+        return conversation.memory, ActionStep(step_number=1)
+
     def _begin(
         self,
         task: str,
@@ -253,26 +282,36 @@ class MultiStepAgent(ABC):
         images: Sequence[ImageSource] | None,
         additional_args: Mapping[str, Any] | None,
         max_steps: int | None,
+        limits: RunLimits | None,
     ) -> Course:
-        if not isinstance(task, str):
-            raise TypeError(f"a task is a text, not {type(task).__name__}")
-        if not task.strip():
-            raise ValueError("the task is empty: say what the agent is to do")
-        conversation = self._conversation_for(reset)
-        if additional_args:
-            conversation.state.update(additional_args)
-            task = f"{task}\n\n{_told(additional_args)}"
-        conversation.memory.steps.append(TaskStep(task, list(images) if images else None))
-        run = Run(task, conversation.memory, max_steps or self.max_steps, conversation.state)
-        services = Services(
-            run=run,
-            model=self.model,
-            tools=self.tools,
-            interpreter=lambda: self._interpreter(conversation),
-            callbacks=self.step_callbacks,
-            checks=self.final_answer_checks,
-            agent=self._bound_to(conversation),
-        )
+        conversation = self._conversation_for(task, reset)
+        return self._course(conversation, task, images, additional_args, max_steps, limits)
+
+    def _errand(
+        self,
+        task: str,
+        images: Sequence[ImageSource] | None,
+        additional_args: Mapping[str, Any] | None,
+        caller: Services,
+    ) -> Course:
+        """Prepares a run for another agent, in a conversation of its own."""
+        conversation = Conversation(AgentMemory(self.system_prompt))
+        return self._course(conversation, task, images, additional_args, None, None, caller)
+
+    def _course(
+        self,
+        conversation: Conversation,
+        task: str,
+        images: Sequence[ImageSource] | None,
+        additional_args: Mapping[str, Any] | None,
+        max_steps: int | None,
+        limits: RunLimits | None,
+        caller: Services | None = None,
+    ) -> Course:
+        task = conversation.begin(task, images, additional_args)
+        limits = limits or self.limits
+        services = self._services(conversation, task, max_steps, limits, caller)
+        conversation.control = services.control
         model_id = getattr(self.model, "model_id", None)
         started = RunStarted(
             task=task,
@@ -289,9 +328,60 @@ class MultiStepAgent(ABC):
             self._printer() if self.logger.level > LogLevel.OFF else None,
             self._release,
             self.max_tool_threads,
+            None if self.planning_interval is None else self._planning(self.planning_interval),
+            None if limits is None else limits.seconds,
         )
 
-    def _conversation_for(self, reset: bool) -> Conversation:
+    def _services(
+        self,
+        conversation: Conversation,
+        task: str,
+        max_steps: int | None = None,
+        limits: RunLimits | None = None,
+        caller: Services | None = None,
+    ) -> Services:
+        return Services(
+            run=Run(
+                task,
+                conversation.memory,
+                max_steps or self.max_steps,
+                conversation.state,
+                self._answer_type,
+                self.on_generation_error,
+            ),
+            model=self.model,
+            tools={**with_memory(self.tools, conversation.memory), **self._delegates},
+            interpreter=lambda: self._interpreter(conversation),
+            callbacks=self.step_callbacks,
+            checks=self.final_answer_checks,
+            agent=self._bound_to(conversation),
+            path="/".join(filter(None, (caller.path if caller else "", self.name))),
+            policies=(
+                *(caller.policies if caller else ()),
+                *self._governance.for_tree(limits),
+            ),
+            own_policies=self._governance.for_run(conversation.memory),
+            control=Control(caller.control if caller else None),
+        )
+
+    def _workbench(self) -> Workbench:
+        conversation = self._current
+        services = self._services(conversation, self.task or "")
+        conversation.control = services.control
+        return Workbench(
+            conversation,
+            services,
+            self._action(),
+            self._forced_answer,
+            self._planning(self.planning_interval or 1),
+            self._printer() if self.logger.level > LogLevel.OFF else None,
+        )
+
+    def _conversation_for(self, task: str, reset: bool) -> Conversation:
+        if not isinstance(task, str):
+            raise TypeError(f"a task is a text, not {type(task).__name__}")
+        if not task.strip():
+            raise ValueError("the task is empty: say what the agent is to do")
         prompt = self.system_prompt
         if not reset and self._conversation is not None:
             memory = self._conversation.memory
@@ -320,42 +410,6 @@ class MultiStepAgent(ABC):
 
         return agent
 
-    def _forced_answer(self, run: Run) -> list[ChatMessage]:
-        templates = self.prompt_templates["final_answer"]
-        before = render(templates["pre_messages"])
-        after = render(templates["post_messages"], task=run.task)
-        return [
-            ChatMessage(MessageRole.SYSTEM, before),
-            *run.memory.messages()[1:],
-            ChatMessage(MessageRole.USER, after),
-        ]
-
-    def _printer(self) -> RunPrinter:
-        return RunPrinter(self.logger)
-
-    def _checked(self, templates: Mapping[str, Any]) -> PromptTemplates:
-        return checked_templates(templates, load_templates(self._templates_name))
-
-    def _returned(self, course: Course, return_full_result: bool | None) -> Any | RunResult:
+    def _returned(self, course: Course, return_full_result: bool | None) -> Any:
         full = self.return_full_result if return_full_result is None else return_full_result
         return course.result if full else course.output
-
-
-def _by_name(tools: Sequence[Tool | Callable[..., Any]]) -> dict[str, Tool]:
-    named: dict[str, Tool] = {}
-    for tool in map(as_tool, tools):
-        if tool.name in named:
-            raise ValueError(f"two tools are called {tool.name!r}; give one of them another name")
-        named[tool.name] = tool
-    named.setdefault("final_answer", FinalAnswerTool())
-    return named
-
-
-def _told(arguments: Mapping[str, Any]) -> str:
-    lines = []
-    for name, value in arguments.items():
-        shown = text_of(value, repr)
-        if len(shown) > MAX_SHOWN_ARGUMENT:
-            shown = f"{shown[:MAX_SHOWN_ARGUMENT]}… ({len(shown)} characters in all)"
-        lines.append(f"{name} ({type(value).__name__}): {shown}")
-    return "These values come with the task, as variables of the given names:\n" + "\n".join(lines)

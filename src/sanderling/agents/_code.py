@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import inspect
+import warnings
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from sanderling.console import RunPrinter
 from sanderling.loop import CodeAction, CodeTags
-from sanderling.sandbox import BASE_BUILTIN_MODULES, ToolSpec, create_interpreter
+from sanderling.sandbox import BASE_BUILTIN_MODULES, ToolSpec
 
 from ._base import MultiStepAgent
+from ._governance import with_memory
 from ._prompts import render
 
 if TYPE_CHECKING:
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 
     from sanderling.loop import Action
     from sanderling.models import Model
-    from sanderling.sandbox import Interpreter
+    from sanderling.sandbox import Interpreter, PythonExecutor
     from sanderling.tools import Tool
 
     from ._conversation import Conversation
@@ -36,19 +38,37 @@ class CodeAgent(MultiStepAgent):
         prompt_templates: See there.
         additional_authorized_imports: Modules that the code may import beside
             `sanderling.sandbox.BASE_BUILTIN_MODULES`; ``"pkg"`` covers its submodules, ``"*"`` all.
+        executor: Runs the code, in the place of what the next two would make: an executor of this
+            library, or of your own; see `PythonExecutor`. It is yours: all runs of the agent share
+            it and its variables, and only `cleanup` ends it.
         executor_type: Where the code runs: ``"local"``, a locked process of this machine;
-            ``"docker"``, a container; ``"wasm"``, Pyodide under Deno; or ``"inprocess"``, this very
-            process, without walls, for code that you trust.
-        executor_kwargs: Settings of the sandbox, such as ``timeout_seconds``.
+            ``"docker"``, a container; ``"wasm"``, Pyodide under Deno; ``"e2b"``, ``"modal"`` or
+            ``"blaxel"``, a machine of theirs; or ``"inprocess"``, this very process, without walls,
+            for code that you trust.
+        executor_kwargs: Settings of the executor, such as ``timeout_seconds``.
         max_print_outputs_length: How many characters a step may print; the rest is cut out.
         code_block_tags: The marks around code: ``"markdown"`` or ``(opening, closing)``; by default
             those of the model's profile, else ``<code>`` and ``</code>``.
+        use_structured_outputs_internally: Make the model reply with a JSON object of thought and
+            code, for providers that can be held to a JSON schema.
+        use_e2b_executor: The old way to say ``executor_type="e2b"``.
 
     Raises:
-        ValueError: There is no such executor type, or it has no such setting.
+        ValueError: There is no such executor type, or two settings contradict each other.
+        TypeError: The executor has no such setting.
     """
 
     _templates_name = "code_agent"
+    _python = (*MultiStepAgent._python, "executor")
+    _saved = (
+        *MultiStepAgent._saved,
+        "authorized_imports",
+        "executor_type",
+        "executor_kwargs",
+        "max_print_outputs_length",
+        "code_block_tags",
+        "use_structured_outputs_internally",
+    )
 
     def __init__(
         self,
@@ -56,19 +76,55 @@ class CodeAgent(MultiStepAgent):
         model: Model | Callable[..., Any],
         prompt_templates: PromptTemplates | None = None,
         additional_authorized_imports: Sequence[str] | None = None,
+        planning_interval: int | None = None,
+        executor: PythonExecutor | Callable[..., object] | None = None,
         executor_type: str = "local",
         executor_kwargs: Mapping[str, Any] | None = None,
         max_print_outputs_length: int | None = None,
+        stream_outputs: bool = False,
+        use_structured_outputs_internally: bool = False,
         code_block_tags: Literal["markdown"] | tuple[str, str] | None = None,
+        use_e2b_executor: bool = False,
         **kwargs: Any,
     ) -> None:
-        super().__init__(tools, model, prompt_templates, **kwargs)
+        if use_structured_outputs_internally and kwargs.get("grammar") is not None:
+            raise ValueError("structured outputs are a grammar already: leave out grammar")
+        if use_structured_outputs_internally:
+            self._templates_name = "structured_code_agent"
+        self.use_structured_outputs_internally = use_structured_outputs_internally
         self.additional_authorized_imports = list(additional_authorized_imports or ())
+        super().__init__(
+            tools,
+            model,
+            prompt_templates,
+            planning_interval=planning_interval,
+            stream_outputs=stream_outputs,
+            **kwargs,
+        )
+        if use_e2b_executor:
+            executor_type = _type_instead_of_flag(executor_type)
+        if executor is not None and (executor_type != "local" or executor_kwargs):
+            raise ValueError("executor= says all: leave out executor_type and executor_kwargs")
         self.executor_type = executor_type
         self.executor_kwargs = dict(executor_kwargs or {})
         self.max_print_outputs_length = max_print_outputs_length
+        self.executor = executor
+        if self.approve is not None and executor is not None:
+            from sanderling.sandbox import InterpreterExecutor
+
+            if not isinstance(executor, InterpreterExecutor):
+                raise ValueError(
+                    f"approve= cannot hold for the tools that a {type(executor).__name__} calls "
+                    "by itself: use one of Sanderling's executors, or executor_type="
+                )
         self._tags = self._chosen_tags(code_block_tags)
-        self._new_interpreter().close()  # starts nothing: tells now what could not work later
+        if executor is None and type(self).create_python_executor is _create_python_executor:
+            self.create_python_executor().cleanup()  # starts nothing: tells now what cannot work
+
+    @property
+    def code_block_tags(self) -> tuple[str, str]:
+        """The marks around code."""
+        return self._tags.opening, self._tags.closing
 
     @property
     def authorized_imports(self) -> list[str]:
@@ -80,40 +136,78 @@ class CodeAgent(MultiStepAgent):
         imports = self.authorized_imports
         return render(
             self.prompt_templates["system_prompt"],
-            tools=list(self.tools.values()),
-            managed_agents=[],
             authorized_imports="any package" if "*" in imports else ", ".join(imports),
-            custom_instructions=self.instructions,
             code_block_opening_tag=self._tags.opening,
             code_block_closing_tag=self._tags.closing,
+            **self._prompt_variables(),
         )
 
+    def _must_be_said(self) -> list[tuple[str, object]]:
+        return [
+            *super()._must_be_said(),
+            ("authorized_imports", self.additional_authorized_imports),
+        ]
+
     def _action(self) -> Action:
-        profile = self._profile
-        if profile is None:
-            return CodeAction(self._tags, stream=self.stream_outputs)
-        options = dict(profile.options)
-        if profile.grammar is not None:
-            options["grammar"] = profile.grammar
-        return CodeAction(self._tags, profile.stop_sequences, options, self.stream_outputs)
+        structured = self.use_structured_outputs_internally
+        action = CodeAction(self._tags, stream=self.stream_outputs, structured=structured)
+        options: dict[str, Any] = {} if self.grammar is None else {"grammar": self.grammar}
+        if (profile := self._profile) is None:
+            return replace(action, options=options)
+        if profile.grammar is not None and not structured:
+            options.setdefault("grammar", profile.grammar)
+        options = {**profile.options, **options}
+        return replace(action, stop_sequences=profile.stop_sequences, options=options)
+
+    @property
+    def python_executor(self) -> PythonExecutor:
+        """What runs the code of the conversation: with its variables, and with the tools."""
+        conversation = self._current
+        self._interpreter(conversation)
+        return cast("PythonExecutor", conversation.executor)
+
+    def create_python_executor(self) -> PythonExecutor:
+        """Makes what runs the code of one conversation. Subclasses may make something else."""
+        from sanderling.sandbox import create_executor  # it brings asyncio, slow to import
+
+        return create_executor(
+            self.executor_type,
+            self.additional_authorized_imports,
+            **{"max_print_outputs_length": self.max_print_outputs_length, **self.executor_kwargs},
+        )
+
+    def cleanup(self) -> None:
+        """Ends the sandbox of the conversation, and the executor that the agent was given."""
+        super().cleanup()
+        cleanup = getattr(self.executor, "cleanup", None)
+        if cleanup is not None:
+            cleanup()
 
     def _interpreter(self, conversation: Conversation) -> Interpreter:
         if conversation.interpreter is None:
-            conversation.interpreter = self._new_interpreter()
-            conversation.interpreter.set_tools(
-                [ToolSpec.of(t.name, t.signature, t.description) for t in self.tools.values()]
-            )
-        if conversation.state:
-            conversation.interpreter.set_variables(conversation.state)
-        return conversation.interpreter
+            from sanderling.sandbox import interpreter_of
 
-    def _new_interpreter(self) -> Interpreter:
-        return create_interpreter(
-            self.executor_type,
-            additional_authorized_imports=self.additional_authorized_imports,
-            max_print_outputs_length=self.max_print_outputs_length,
-            **self.executor_kwargs,
-        )
+            conversation.shared = self.executor is not None
+            conversation.executor = self.executor or self.create_python_executor()
+            mine = with_memory(self.tools, conversation.memory)
+            callables: dict[str, Any] = {**mine, **self._delegates}
+            specs = [
+                *(ToolSpec.of(t.name, t.signature, t.description) for t in self.tools.values()),
+                *(
+                    ToolSpec.of(one.name, one.code_signature, one.description)
+                    for one in self._delegates.values()
+                ),
+            ]
+            conversation.interpreter = interpreter_of(conversation.executor, specs, callables)
+        unsent = {
+            name: value
+            for name, value in conversation.state.items()
+            if name not in conversation.sent or conversation.sent[name] is not value
+        }
+        if unsent:
+            conversation.interpreter.set_variables(unsent)
+            conversation.sent.update(unsent)
+        return conversation.interpreter
 
     def _printer(self) -> RunPrinter:
         return RunPrinter(self.logger, code_marks=[self._tags.opening])
@@ -126,25 +220,13 @@ class CodeAgent(MultiStepAgent):
         return CodeTags() if given is None else CodeTags(*given)
 
 
-def _spec(tool: Tool) -> ToolSpec:
-    """Describes a tool to the sandbox, where only its name, signature and text are known."""
-    return ToolSpec(
-        name=tool.name,
-        signature=_signature_text(tool.signature),
-        doc=tool.description,
-        final=tool.name == "final_answer",
+_create_python_executor = CodeAgent.create_python_executor
+
+
+def _type_instead_of_flag(executor_type: str) -> str:
+    if executor_type not in ("local", "e2b"):
+        raise ValueError(f"use_e2b_executor=True contradicts executor_type={executor_type!r}")
+    warnings.warn(
+        'use_e2b_executor=True is now written executor_type="e2b"', DeprecationWarning, stacklevel=3
     )
-
-
-def _signature_text(signature: inspect.Signature) -> str:
-    """Writes a signature that can be read without knowing this process's classes and values."""
-    parameters = []
-    for parameter in signature.parameters.values():
-        default = parameter.default
-        plain = default is None or isinstance(default, bool | int | float | str)
-        parameters.append(
-            parameter
-            if plain or default is parameter.empty
-            else parameter.replace(default=Ellipsis)
-        )
-    return str(signature.replace(parameters=parameters))
+    return "e2b"

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from sanderling._show import text_of
+from sanderling.memory import TaskStep
+
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from sanderling.memory import AgentMemory
-    from sanderling.sandbox import Interpreter
+    from sanderling.messages import ImageSource
+    from sanderling.runtime import Control
+    from sanderling.sandbox import Interpreter, PythonExecutor
+
+MAX_SHOWN_ARGUMENT = 1_000
 
 
 @dataclass
@@ -18,16 +28,52 @@ class Conversation:
         memory: The steps.
         state: Variables given with tasks, by name.
         interpreter: The sandbox, once a code action has needed it.
+        executor: What the sandbox belongs to.
+        shared: Whether it belongs to others as well, and outlives the conversation.
+        sent: The variables that the sandbox was given.
         busy: Whether a run is under way in it.
+        control: Ends the run that was started last.
     """
 
     memory: AgentMemory
     state: dict[str, Any] = field(default_factory=dict)
     interpreter: Interpreter | None = None
+    executor: PythonExecutor | Callable[..., object] | None = None
+    shared: bool = False
+    sent: dict[str, Any] = field(default_factory=dict)
     busy: bool = False
+    control: Control | None = None
+
+    def begin(
+        self,
+        task: str,
+        images: Sequence[ImageSource] | None,
+        additional_args: Mapping[str, Any] | None,
+    ) -> str:
+        """Puts a task into the memory, and what comes with it into the state.
+
+        Returns:
+            The task as the model is told it.
+        """
+        if additional_args:
+            self.state.update(additional_args)
+            task = f"{task}\n\n{_told(additional_args)}"
+        self.memory.steps.append(TaskStep(task, list(images) if images else None))
+        return task
 
     def close(self) -> None:
         """Ends the sandbox, with its variables and files."""
-        if self.interpreter is not None:
-            self.interpreter.close()
-            self.interpreter = None
+        interpreter, self.interpreter, self.executor = self.interpreter, None, None
+        self.sent.clear()
+        if interpreter is not None and not self.shared:
+            interpreter.close()
+
+
+def _told(arguments: Mapping[str, Any]) -> str:
+    lines = []
+    for name, value in arguments.items():
+        shown = text_of(value, repr)
+        if len(shown) > MAX_SHOWN_ARGUMENT:
+            shown = f"{shown[:MAX_SHOWN_ARGUMENT]}… ({len(shown)} characters in all)"
+        lines.append(f"{name} ({type(value).__name__}): {shown}")
+    return "These values come with the task, as variables of the given names:\n" + "\n".join(lines)

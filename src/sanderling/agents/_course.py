@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import aclosing, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from sanderling.errors import AgentError
+from sanderling.errors import AgentError, AgentStoppedError
 from sanderling.loop import Event, RunResult, RunStarted, react
 from sanderling.messages import Timing
-from sanderling.runtime import Done, adrive, drive
+from sanderling.runtime import Done, adrive, drive, out_of_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from sanderling.console import RunPrinter
-    from sanderling.loop import Action, Run
-    from sanderling.messages import ChatMessage
+    from sanderling.loop import Action, Planning, Run
+    from sanderling.memory import AgentMemory
+    from sanderling.messages import ChatMessage, TokenUsage
     from sanderling.runtime import Services
 
     from ._conversation import Conversation
@@ -35,6 +37,8 @@ class Course:
         printer: Shows the events, if anything is to be shown.
         release: Called at the end, however the run ended.
         max_threads: How many tool calls may run together under the sync driver.
+        planning: Makes plans on the way.
+        seconds: How long the run may take.
     """
 
     def __init__(
@@ -47,6 +51,8 @@ class Course:
         printer: RunPrinter | None,
         release: Callable[[Conversation], None],
         max_threads: int | None = None,
+        planning: Planning | None = None,
+        seconds: float | None = None,
     ) -> None:
         self._conversation = conversation
         self._services = services
@@ -56,11 +62,13 @@ class Course:
         self._printer = printer
         self._release = release
         self._max_threads = max_threads
+        self._planning = planning
+        self._seconds = seconds
         self._timing = Timing(0.0)
         self._output: Any = None
 
     @property
-    def result(self) -> RunResult:
+    def result(self) -> RunResult[Any]:
         """What the run came to; complete once its last event is out."""
         run = self._services.run
         return RunResult(
@@ -76,11 +84,27 @@ class Course:
         """The answer."""
         return self._output
 
+    @property
+    def path(self) -> str:
+        """The names of the agents from the outermost one to this one."""
+        return self._services.path
+
+    @property
+    def memory(self) -> AgentMemory:
+        """The steps so far."""
+        return self._services.run.memory
+
+    @property
+    def usage(self) -> TokenUsage:
+        """What the run has cost so far, the runs beneath it included."""
+        return self._services.run.usage
+
     def events(self) -> Generator[Event, None, None]:
         """Runs in the calling thread; yields the events."""
         from sanderling.runtime import Performer
 
         with self._under_way():
+            timer = self._timer()
             performer = Performer(self._services, self._max_threads)
             events = drive(self._loop(), performer.perform)
             try:
@@ -93,6 +117,8 @@ class Course:
                         break
                     yield self._shown(event)
             finally:
+                if timer is not None:
+                    timer.cancel()
                 events.close()
                 performer.close()
 
@@ -101,17 +127,31 @@ class Course:
         from sanderling.runtime import AsyncPerformer  # asyncio is slow to import
 
         with self._under_way():
-            yield self._shown(self._started)
-            perform = AsyncPerformer(self._services).perform
-            async with aclosing(adrive(self._loop(), perform)) as events:
-                async for event in events:
-                    if isinstance(event, Done):
-                        self._output = event.value
-                    else:
-                        yield self._shown(event)
+            timer = self._timer()
+            try:
+                yield self._shown(self._started)
+                perform = AsyncPerformer(self._services).perform
+                async with aclosing(adrive(self._loop(), perform)) as events:
+                    async for event in events:
+                        if isinstance(event, Done):
+                            self._output = event.value
+                        else:
+                            yield self._shown(event)
+            finally:
+                if timer is not None:
+                    timer.cancel()
+
+    def _timer(self) -> threading.Timer | None:
+        if self._seconds is None:
+            return None
+        stop = self._services.control.stop
+        timer = threading.Timer(self._seconds, stop, [out_of_time(self._seconds)])
+        timer.daemon = True
+        timer.start()
+        return timer
 
     def _loop(self) -> Generator[Any, Any, Any]:
-        return react(self._services.run, self._action, self._forced_answer)
+        return react(self._services.run, self._action, self._forced_answer, self._planning)
 
     def _shown(self, event: Event) -> Event:
         if self._printer is not None:
@@ -129,9 +169,15 @@ class Course:
         self._timing.start_time = time.time()
         try:
             yield
+        except AgentStoppedError as error:
+            self._timing.end_time = time.time()
+            self._services.run.status = error.state
+            error.result = self.result
+            raise
         finally:
             self._timing.end_time = time.time()
             self._conversation.busy = False
+            self._services.control.release()
             if self._printer is not None:
                 self._printer.close()
             self._release(self._conversation)

@@ -6,18 +6,25 @@ from typing import TYPE_CHECKING, Any
 
 from sanderling.console import RunPrinter
 from sanderling.loop import ToolAction
+from sanderling.tools.toolbox import TOOL_MAPPING
 
 from ._base import MultiStepAgent
+from ._by_hand import aplayed, played
+from ._parts import at_least_one
 from ._prompts import render
+from ._reading import parser_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 
-    from sanderling.loop import Action
+    from sanderling.loop import Action, Event
+    from sanderling.memory import ActionStep
+    from sanderling.messages import ChatMessage
     from sanderling.models import Model
     from sanderling.tools import Tool
 
     from ._prompts import PromptTemplates
+    from ._reading import ToolParser
 
 
 class ToolCallingAgent(MultiStepAgent):
@@ -30,37 +37,86 @@ class ToolCallingAgent(MultiStepAgent):
         model: See there.
         prompt_templates: See there.
         max_tool_threads: How many calls of one reply may run together in `run`.
+        tool_parser: Reads the call in a reply without native ones: from its text to ``(name,
+            arguments)``, to a call, or to a list of them.
+
+    Raises:
+        ValueError: `max_tool_threads` is less than 1, or see there.
     """
 
     _templates_name = "toolcalling_agent"
+    _saved = (*MultiStepAgent._saved, "max_tool_threads")
+    _python = (*MultiStepAgent._python, "tool_parser")
 
     def __init__(
         self,
         tools: Sequence[Tool | Callable[..., Any]],
         model: Model | Callable[..., Any],
         prompt_templates: PromptTemplates | None = None,
+        planning_interval: int | None = None,
+        stream_outputs: bool = False,
         max_tool_threads: int | None = None,
+        *,
+        tool_parser: ToolParser | None = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(tools, model, prompt_templates, **kwargs)
-        self.max_tool_threads = max_tool_threads
+        super().__init__(
+            tools,
+            model,
+            prompt_templates,
+            planning_interval=planning_interval,
+            stream_outputs=stream_outputs,
+            **kwargs,
+        )
+        self.max_tool_threads = at_least_one("max_tool_threads", max_tool_threads)
+        self.tool_parser = tool_parser
+
+    @property
+    def tools_and_managed_agents(self) -> dict[str, Any]:
+        """All that the model can call, by name."""
+        return {**self.tools, **self.managed_agents}
 
     def initialize_system_prompt(self) -> str:
         """Renders the system prompt."""
-        return render(
-            self.prompt_templates["system_prompt"],
-            tools=list(self.tools.values()),
-            managed_agents=[],
-            custom_instructions=self.instructions,
-        )
+        return render(self.prompt_templates["system_prompt"], **self._prompt_variables())
+
+    def process_tool_calls(
+        self, chat_message: ChatMessage, memory_step: ActionStep
+    ) -> Generator[Event, None, None]:
+        """Carries out the calls of a message, and writes what came of them into `memory_step`.
+
+        Yields:
+            The calls, and then what became of each.
+
+        Raises:
+            AgentParsingError: The message calls no tool.
+            AgentExecutionError: A call failed.
+        """
+        return played(self._workbench(), chat_message, memory_step)
+
+    def aprocess_tool_calls(
+        self, chat_message: ChatMessage, memory_step: ActionStep
+    ) -> AsyncGenerator[Event, None]:
+        """Does what `process_tool_calls` does, under asyncio."""
+        return aplayed(self._workbench(), chat_message, memory_step)
+
+    def _base_tools(self) -> list[Tool]:
+        return [ready() for ready in TOOL_MAPPING.values()]
 
     def _printer(self) -> RunPrinter:
         return RunPrinter(self.logger, code_marks=())
 
     def _action(self) -> Action:
         return ToolAction(
-            tuple(self.tools),
+            (*self.tools, *self._delegates),
             name_key=self.model.tool_name_key,
             arguments_key=self.model.tool_arguments_key,
+            options={} if self.grammar is None else {"grammar": self.grammar},
             stream=self.stream_outputs,
+            media={
+                name: tool.output_type
+                for name, tool in self.tools.items()
+                if tool.output_type in ("image", "audio")
+            },
+            parse=parser_of(self.model, self.tool_parser),
         )

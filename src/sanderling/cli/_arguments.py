@@ -11,7 +11,18 @@ from dataclasses import dataclass
 from sanderling import __version__
 
 EXAMPLE = 'sanderling "What is the 20th Fibonacci number?"'
-DOCTOR = "doctor"
+DOCTOR, MODELS = "doctor", "models"
+_DESCRIPTIONS = {
+    DOCTOR: "Tell which walls this machine has around the code, try each of them, and tell where "
+    "code can run and which models can be used.",
+    MODELS: "Tell which models can be used on this machine now, how, and what the others lack. "
+    "Looks for packages, for servers on this machine and for keys in the environment; no provider "
+    "is asked, and no key is shown.",
+}
+_STATUSES = {
+    DOCTOR: "0 if all required walls are there and hold, otherwise 1",
+    MODELS: "0 if there is one, otherwise 1",
+}
 _MODULE = re.compile(r"\*|[^\W\d]\w*(\.[^\W\d]\w*)*(\.\*)?")
 
 
@@ -63,27 +74,27 @@ def read_arguments(argv: Sequence[str] | None = None) -> Arguments:
     )
 
 
-def asks_doctor(argv: Sequence[str]) -> bool:
-    """Tells whether the command line is ``doctor`` with nothing but options behind it.
+def asked_command(argv: Sequence[str]) -> str | None:
+    """Returns the command that the line is, with nothing but options behind it; else it is a task.
 
     More words, or ``--`` before it, make it a task.
     """
     options = [word for word in argv[1:] if word.startswith("-")]
-    return list(argv) == [DOCTOR, *options]
+    command = argv[0] if argv else None
+    return command if command in _DESCRIPTIONS and list(argv) == [command, *options] else None
 
 
-def read_doctor_arguments(options: Sequence[str]) -> bool:
-    """Reads what follows ``doctor``; returns whether JSON is wanted.
+def asks_json(command: str, options: Sequence[str]) -> bool:
+    """Reads what follows a command; returns whether JSON is wanted.
 
     Raises:
         SystemExit: ``--help`` was asked for (status 0), or something is wrong (status 2).
     """
     parser = argparse.ArgumentParser(
-        prog=f"sanderling {DOCTOR}",
-        description="Tell which walls this machine has around the code, try each of them, and "
-        "tell where code can run and which models can be used.",
-        epilog="The exit status is 0 if all required walls are there and hold, otherwise 1. "
-        f"A task that is this one word goes behind two dashes: sanderling -- {DOCTOR}",
+        prog=f"sanderling {command}",
+        description=_DESCRIPTIONS[command],
+        epilog=f"The exit status is {_STATUSES[command]}. "
+        f"A task that is this one word goes behind two dashes: sanderling -- {command}",
     )
     parser.add_argument("--json", action="store_true", help="print the same as data")
     return bool(parser.parse_args(options).json)
@@ -95,13 +106,16 @@ def _parser() -> argparse.ArgumentParser:
         description="Solve a task with an agent that acts by writing Python, run in a sandbox.",
         epilog="Without options for the model it is chosen from what is there: keys in the "
         "environment, a local server, the embedded model. SANDERLING_DEBUG=1 shows tracebacks. "
-        f"'sanderling {DOCTOR}' tells whether the sandbox holds on this machine.",
+        f"'sanderling {DOCTOR}' tells whether the sandbox holds on this machine, 'sanderling "
+        f"{MODELS}' which models can be used.",
     )
     parser.add_argument("task", nargs="*", help="what is to be done; '-' reads standard input")
     parser.add_argument("--version", action="version", version=f"sanderling {__version__}")
 
     model = parser.add_argument_group("model")
-    model.add_argument("--model-type", metavar="CLASS", help="such as OpenAIModel or LlamaCppModel")
+    model.add_argument(
+        "--model-type", metavar="CLASS", help="such as OpenAIModel or AnthropicModel"
+    )
     model.add_argument("--model-id", metavar="ID", help="the provider's name of the model")
     model.add_argument("--model-path", metavar="FILE", help="a GGUF file to run in this process")
     model.add_argument("--api-base", metavar="URL", help="an OpenAI-compatible endpoint")
@@ -129,10 +143,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     agent.add_argument(
         "--executor-type",
-        choices=("local", "docker", "wasm", "inprocess"),
+        choices=("local", "docker", "wasm", "auto", "e2b", "modal", "blaxel", "inprocess"),
         default="local",
-        help="where code runs: in a locked process, a container, WebAssembly, or unprotected here "
-        "(default: %(default)s)",
+        help="where code runs: in a locked process, a container, WebAssembly, the first of those "
+        "that works, a machine of a provider, or unprotected here (default: %(default)s)",
     )
     agent.add_argument(
         "--max-steps",

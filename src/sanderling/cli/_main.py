@@ -1,4 +1,4 @@
-"""Runs what the command line describes: an agent, or the doctor."""
+"""Runs what the command line describes: an agent, or a command that tells about this machine."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from sanderling.console import AgentLogger, LogLevel
 from sanderling.errors import AgentError, MissingExtraError, SandboxError
 
-from ._arguments import Arguments, asks_doctor, read_arguments, read_doctor_arguments
+from ._arguments import DOCTOR, Arguments, asked_command, asks_json, read_arguments
 
 if TYPE_CHECKING:
     from sanderling.agents import MultiStepAgent
@@ -53,11 +53,17 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _command(argv: Sequence[str]) -> Callable[[], int]:
-    if asks_doctor(argv):
+    command = asked_command(argv)
+    if command is None:
+        return partial(_run, read_arguments(argv))
+    as_json = asks_json(command, argv[1:])
+    if command == DOCTOR:
         from ._doctor import doctor
 
-        return partial(doctor, as_json=read_doctor_arguments(argv[1:]))
-    return partial(_run, read_arguments(argv))
+        return partial(doctor, as_json=as_json)
+    from ._models import models
+
+    return partial(models, as_json=as_json)
 
 
 def _run(arguments: Arguments) -> int:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from sanderling._lazy import lazy
 
 if TYPE_CHECKING:
+    from ._logger import YELLOW_HEX as YELLOW_HEX
     from ._logger import AgentLogger as AgentLogger
     from ._logger import LogLevel as LogLevel
     from ._monitor import Monitor as Monitor
@@ -17,5 +18,6 @@ __getattr__, __dir__, __all__ = lazy(
         "LogLevel": "._logger",
         "Monitor": "._monitor",
         "RunPrinter": "._printer",
+        "YELLOW_HEX": "._logger",
     },
 )

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
     from sanderling.messages import ChatMessage
 
-YELLOW = "#d4b702"
+    from ._tree import Drawable
+
+YELLOW_HEX = "#d4b702"
 MAX_BLOCK = 20_000
 """Characters of one task, code, log or answer that are shown."""
 
@@ -40,13 +42,27 @@ class AgentLogger:
     Args:
         level: What is below it in importance is not printed. May be changed at any time.
         console: Where to print; by default standard output.
+        first_step: The number that the first step of a run is shown with; smolagents 1.4 counted
+            from 0. In memory and events it is 1 all the same.
+        answer_title: What the final answer is printed after; smolagents 1.26 prints "Final answer".
     """
 
     def __init__(
-        self, level: LogLevel | int = LogLevel.INFO, console: Console | None = None
+        self,
+        level: LogLevel | int = LogLevel.INFO,
+        console: Console | None = None,
+        *,
+        first_step: int = 1,
+        answer_title: str = "Out - Final answer",
     ) -> None:
         self.level = level
+        self.answer_title = answer_title
+        self._first_step = first_step
         self._console = console
+
+    def step_title(self, number: int) -> str:
+        """Returns how the step of a number, counted from 1, is called."""
+        return f"Step {number - 1 + self._first_step}"
 
     @property
     def console(self) -> Console:
@@ -91,7 +107,7 @@ class AgentLogger:
         content: str,
         title: str | None = None,
         level: LogLevel | int = LogLevel.INFO,
-        style: str = YELLOW,
+        style: str = YELLOW_HEX,
     ) -> None:
         """Prints the source of a Markdown text, coloured, below a rule with the title."""
         if not self.shows(level):
@@ -123,7 +139,7 @@ class AgentLogger:
             return
         from rich.rule import Rule
 
-        self.console.print(Rule(self.plain(title, "bold"), characters="━", style=YELLOW))
+        self.console.print(Rule(self.plain(title, "bold"), characters="━", style=YELLOW_HEX))
 
     def log_task(
         self,
@@ -149,7 +165,7 @@ class AgentLogger:
             title=self.plain("New run" if title is None else f"New run - {title}", "bold"),
             subtitle=self.plain(subtitle),
             subtitle_align="left",
-            border_style=YELLOW,
+            border_style=YELLOW_HEX,
         )
         self.console.print(panel)
 
@@ -161,6 +177,12 @@ class AgentLogger:
             return
         for message in messages:
             self.log_markdown(message.render_as_markdown(), title=message.role.value, level=level)
+
+    def visualize_agent_tree(self, agent: Drawable) -> None:
+        """Prints an agent as a tree: its model, its tools, and the agents it manages."""
+        from ._tree import agent_tree
+
+        self.log(agent_tree(agent, self.plain), level=LogLevel.ERROR)
 
     def plain(self, text: str, style: str = "") -> Text:
         """Returns a Rich text that shows `text` as it is."""

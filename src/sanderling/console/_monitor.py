@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sanderling.memory import PlanningStep
 from sanderling.messages import TokenUsage
 
 if TYPE_CHECKING:
@@ -33,15 +34,37 @@ class Monitor:
         """Returns the sum over the steps since the start."""
         return self._usage
 
-    def update_metrics(self, step: ActionStep) -> None:
-        """Adds a finished step, and prints its number, its duration and the tokens so far."""
+    @property
+    def total_input_token_count(self) -> int:
+        """Tokens that went to the model since the start."""
+        return self._usage.input_tokens
+
+    @property
+    def total_output_token_count(self) -> int:
+        """Tokens that came from the model since the start."""
+        return self._usage.output_tokens
+
+    def update_metrics(self, step: ActionStep | PlanningStep, agent: str | None = None) -> None:
+        """Adds a finished step, and prints its number, its duration and the tokens so far.
+
+        Args:
+            step: Of one run.
+            agent: The name of the agent that took it, if it has one.
+        """
         if step.token_usage is not None:
             self._usage += step.token_usage
         if self._logger is not None:
-            self._logger.log(self._footer(step), style="dim")
+            self._logger.log(self._footer(step, self._logger, agent), style="dim")
 
-    def _footer(self, step: ActionStep) -> str:
-        footer = "Step" if step.step_number is None else f"Step {step.step_number}"
+    def _footer(
+        self, step: ActionStep | PlanningStep, logger: AgentLogger, agent: str | None
+    ) -> str:
+        number = getattr(step, "step_number", None)
+        if number is not None:
+            what = logger.step_title(number)
+        else:
+            what = "Plan" if isinstance(step, PlanningStep) else "Step"
+        footer = titled(what, agent)
         if step.duration is not None:
             footer += f": Duration {step.duration:.2f} seconds"
         if self._usage.total_tokens:
@@ -50,3 +73,8 @@ class Monitor:
                 f" | Output tokens: {self._usage.output_tokens:,}"
             )
         return f"[{footer}]"
+
+
+def titled(title: str, agent: str | None) -> str:
+    """Returns a title with the name of the agent: several may take turns on one screen."""
+    return title if agent is None else f"{title} - {agent}"

@@ -7,13 +7,19 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from sanderling._show import text_of
-from sanderling.loop import CodeOutputDelta, RunStarted, StepStarted
-from sanderling.memory import ActionStep, FinalAnswerStep, ToolCall
+from sanderling.loop import (
+    CodeOutputDelta,
+    ModelReply,
+    PlanningStarted,
+    RunStarted,
+    StepStarted,
+)
+from sanderling.memory import ActionStep, FinalAnswerStep, PlanningStep, ToolCall
 from sanderling.messages import ChatMessageStreamDelta
 
 from ._live import LiveReply, LiveText
-from ._logger import MAX_BLOCK, YELLOW, LogLevel
-from ._monitor import Monitor
+from ._logger import MAX_BLOCK, YELLOW_HEX, LogLevel
+from ._monitor import Monitor, titled
 from ._text import excerpt, indented
 
 if TYPE_CHECKING:
@@ -43,9 +49,11 @@ class RunPrinter:
     def __init__(self, logger: AgentLogger, code_marks: Sequence[str] = CODE_MARKS) -> None:
         self._logger = logger
         self._monitor = Monitor(logger=logger)
+        self._agent: str | None = None
         self._code_marks = code_marks
         self._reply: LiveReply | None = None
         self._logs: LiveText | None = None
+        self._plans = False
         self._reply_was_streamed = False
         self._logs_were_streamed = False
         self._answered = False
@@ -59,13 +67,25 @@ class RunPrinter:
             case CodeOutputDelta():
                 if event.text and self._logger.shows(LogLevel.INFO):
                     self._show_printed(event.text)
+            case ModelReply():
+                if (text := event.text.strip()) and not self._reply_was_streamed:
+                    self._logger.log_markdown(text, _MODEL_TEXT, LogLevel.DEBUG)
             case ToolCall():
                 self._show_call(event)
             case RunStarted():
+                self._agent = event.agent
                 self._logger.log_task(event.task, event.model, event.agent)
+            case PlanningStarted():
+                self._plans, self._reply_was_streamed = True, False
+                title = "Initial plan" if event.is_first else "Updated plan"
+                self._logger.log_rule(titled(title, self._agent))
+            case PlanningStep():
+                self.close()
+                self._show_plan(event)
             case StepStarted():
-                self._reply_was_streamed = self._logs_were_streamed = False
-                self._logger.log_rule(f"Step {event.step_number}")
+                self._plans = self._reply_was_streamed = self._logs_were_streamed = False
+                title = self._logger.step_title(event.step_number)
+                self._logger.log_rule(titled(title, self._agent))
             case ActionStep():
                 self.close()
                 self._show_outcome(event)
@@ -88,7 +108,8 @@ class RunPrinter:
             debug = self._logger.shows(LogLevel.DEBUG)
             if debug:
                 self._logger.log_markdown("", title=_MODEL_TEXT)
-            self._reply = LiveReply(self._logger, () if debug else self._code_marks)
+            whole = debug or self._plans
+            self._reply = LiveReply(self._logger, () if whole else self._code_marks)
             self._reply_was_streamed = True
         self._reply.write(text)
 
@@ -113,9 +134,13 @@ class RunPrinter:
             text = f"Calling tool: {call.name!r} with arguments: {arguments}"
             self._logger.log(Panel(self._logger.plain(text)))
 
+    def _show_plan(self, step: PlanningStep) -> None:
+        if not self._reply_was_streamed:
+            for text in filter(None, (step.facts, step.plan)):
+                self._logger.log(excerpt(text, MAX_BLOCK))
+        self._monitor.update_metrics(step, self._agent)
+
     def _show_outcome(self, step: ActionStep) -> None:
-        if step.model_output and not self._reply_was_streamed:
-            self._logger.log_markdown(step.model_output, _MODEL_TEXT, LogLevel.DEBUG)
         observations = step.observations or ""
         if step.code_action is not None:
             logs = observations.rpartition(_VALUE)[0] or observations
@@ -132,11 +157,12 @@ class RunPrinter:
         elif step.code_action is not None:
             value = excerpt(text_of(step.action_output), MAX_VALUE)
             self._logger.log(indented(f"Out: {value}"))
-        self._monitor.update_metrics(step)
+        self._monitor.update_metrics(step, self._agent)
 
     def _show_answer(self, answer: object) -> None:
         text = excerpt(text_of(answer), MAX_BLOCK)
-        self._logger.log(f"Out - Final answer: {text}", style=f"bold {YELLOW}")
+        title = self._logger.answer_title
+        self._logger.log(f"{title}: {text}", style=f"bold {YELLOW_HEX}")
         self._answered = True
 
     def _show_error(self, message: str) -> None:

@@ -1,6 +1,8 @@
 """The agent loop: generators without I/O, which yield effects (what they need) and events."""
 
-from ._actions import Action, CodeAction, ToolAction
+from ._actions import Action, shorten
+from ._answers import AnswerType
+from ._code_action import CodeAction
 from ._effects import (
     CallTool,
     CheckAnswer,
@@ -11,22 +13,31 @@ from ._effects import (
     Now,
     Outcome,
     Together,
+    effect_from_dict,
 )
 from ._events import (
     ActionOutput,
     CodeOutputDelta,
     Event,
+    ModelReply,
+    NestedEvent,
+    PlanningStarted,
     RunStarted,
     StepStarted,
     ToolOutput,
+    event_from_dict,
+    event_to_dict,
 )
 from ._parsing import CodeTags, extract_code
-from ._react import react
+from ._planning import Planning, PlanRequest
+from ._react import checked, react
 from ._run import Run, RunResult
+from ._tool_action import ToolAction
 
 __all__ = [
     "Action",
     "ActionOutput",
+    "AnswerType",
     "CallTool",
     "CheckAnswer",
     "CodeAction",
@@ -36,9 +47,14 @@ __all__ = [
     "Event",
     "ExecuteCode",
     "Generate",
+    "ModelReply",
+    "NestedEvent",
     "Notify",
     "Now",
     "Outcome",
+    "PlanRequest",
+    "Planning",
+    "PlanningStarted",
     "Run",
     "RunResult",
     "RunStarted",
@@ -46,6 +62,11 @@ __all__ = [
     "Together",
     "ToolAction",
     "ToolOutput",
+    "checked",
+    "effect_from_dict",
+    "event_from_dict",
+    "event_to_dict",
     "extract_code",
     "react",
+    "shorten",
 ]

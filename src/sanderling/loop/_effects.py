@@ -1,7 +1,8 @@
 """What the loop needs from outside. A driver carries an effect out and sends the reply back in.
 
-Effects are data: tools are found by name, and nothing in an effect is alive. So they can be written
-to a journal, retried, approved or replayed by whoever drives the loop.
+Effects are data: tools are found by name, and nothing in an effect is alive. `Effect.dict` is their
+JSON form, which `effect_from_dict` reads. So they can be written to a journal, retried, approved or
+replayed by whoever drives the loop.
 """
 
 from __future__ import annotations
@@ -10,12 +11,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ._records import FORMS, Record, each
+
 if TYPE_CHECKING:
-    from sanderling.memory import ActionStep
+    from sanderling.memory import MemoryStep
     from sanderling.messages import ChatMessage
 
 
-class Effect:
+class Effect(Record):
     """Base of all effects."""
 
     __slots__ = ()
@@ -70,7 +73,7 @@ class Together(Effect):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Record):
     """What became of one of several effects: a value, or the error that it raised."""
 
     value: Any = None
@@ -88,9 +91,28 @@ class CheckAnswer(Effect):
 class Notify(Effect):
     """Tell the step callbacks that a step is finished; they may change it. The reply is `None`."""
 
-    step: ActionStep
+    step: MemoryStep
 
 
 @dataclass(frozen=True, slots=True)
 class Now(Effect):
     """Ask for the time. The reply is seconds since the epoch."""
+
+
+FORMS["effects"] = each(lambda call, write: call.form(write), CallTool.from_dict)
+_EFFECTS: dict[str, type[Effect]] = {
+    kind.__name__: kind
+    for kind in (Generate, ExecuteCode, CallTool, Together, CheckAnswer, Notify, Now)
+}
+
+
+def effect_from_dict(data: Mapping[str, Any]) -> Effect:
+    """Makes the effect that `Effect.dict` described.
+
+    Raises:
+        ValueError: There is no such effect, or the data is broken.
+    """
+    kind = _EFFECTS.get(str(data.get("type")))
+    if kind is None:
+        raise ValueError(f"there is no effect {data.get('type')!r:.80}")
+    return kind.from_dict(data)

@@ -1,4 +1,4 @@
-"""Finds the action in what a model wrote.
+"""Finds the code in what a model wrote.
 
 Models mark code in more ways than they are asked to: all the accepted marks are tried, a mark
 inside a string literal is no mark, and a block that was never closed ends with the reply.
@@ -32,10 +32,20 @@ class CodeTags:
 
 DEFAULT_TAGS = CodeTags()
 MARKDOWN_TAGS = CodeTags("```python", "```")
-_FENCE = CodeTags("```", "```")
-_ACCEPTED = (DEFAULT_TAGS, MARKDOWN_TAGS, CodeTags("```py", "```"), _FENCE)
+_FENCE = "```"
+_TAGS = ("code", "python", "tool_code", "execute")
+_ACCEPTED = (DEFAULT_TAGS, MARKDOWN_TAGS, *(CodeTags(f"<{tag}>", f"</{tag}>") for tag in _TAGS[1:]))
 _END_MARKS = ("<end_code>", "<end_action>")
-_LANGUAGE = re.compile(r"[ \t]*(?:python3?|py)?[ \t]*(?=\n|$)", re.IGNORECASE)
+_PYTHON = r"(?:python3?|py3?|ipython|tool_code)(?!\w)"
+_LANGUAGE = re.compile(rf"[ \t]*(?:{_PYTHON})?[ \t]*(?=\n|$)", re.IGNORECASE)
+_FENCE_OPENING = re.compile(
+    rf"```[ \t]*(?:{_PYTHON}[ \t]*|(?P<other>[a-z][\w+.#-]*)[ \t]*(?=\n|$)|(?=\n|$))?",
+    re.IGNORECASE,
+)
+_THINKING = re.compile(
+    r"\s*<(think|thinking|thought|thoughts|reasoning|reflection)>", re.IGNORECASE
+)
+_THOUGHT = re.compile(r"</(?:think|thinking)>", re.IGNORECASE)
 _ACTS = (ast.Call, ast.Assign, ast.Import, ast.ImportFrom)
 
 
@@ -52,27 +62,58 @@ def extract_code(text: str, tags: CodeTags, *, cut_off: bool = False) -> str:
     Raises:
         AgentParsingError: There is no code; the message shows the model how to write it.
     """
+    code = find_code(text, tags, cut_off=cut_off)
+    if code is None:
+        raise AgentParsingError(
+            "Your reply holds no code to run. It was:\n"
+            f"{_shortened(text)}\n"
+            "Write your reasoning, then one block of Python between these marks:\n"
+            f"{tags.opening}\n# your code\n{tags.closing}\n"
+            f"If you have the answer already, give it in such a block:\n"
+            f'{tags.opening}\nfinal_answer("the answer")\n{tags.closing}'
+        )
+    return code
+
+
+def find_code(text: str, tags: CodeTags, *, cut_off: bool = False) -> str | None:
+    """Returns what `extract_code` does, and `None` where there is no code.
+
+    Raises:
+        AgentParsingError: The reply was cut off in the middle of the code.
+    """
     for accepted in (tags, *(other for other in _ACCEPTED if other != tags)):
         blocks = [block for block in _blocks(text, accepted) if block.text]
         if cut_off and blocks and not blocks[-1].closed:
             raise AgentParsingError("The code was cut off before its end.")
         if blocks:
             return "\n\n".join(_without_fence(block.text) for block in blocks)
-    if not cut_off and _is_code(text):
-        return text.strip()
-    raise AgentParsingError(
-        "Your reply holds no code to run. It was:\n"
-        f"{_shortened(text)}\n"
-        "Write your reasoning, then one block of Python between these marks:\n"
-        f"{tags.opening}\n# your code\n{tags.closing}\n"
-        f"If you have the answer already, give it in such a block:\n"
-        f'{tags.opening}\nfinal_answer("the answer")\n{tags.closing}'
-    )
+    return text.strip() if not cut_off and _is_code(text) else None
 
 
 def is_closed(text: str, tags: CodeTags) -> bool:
     """Tells whether every block of `text` that opens also closes."""
     return all(block.closed for block in _blocks(text, tags))
+
+
+def without_thinking(text: str) -> str:
+    """Returns a reply without the thinking that some models write in tags before it.
+
+    Where the chat template has written the opening tag, the reply has the closing one only.
+    """
+    if opening := _THINKING.match(text):
+        closing = re.compile(rf"</{opening[1]}>", re.IGNORECASE).search(text, opening.end())
+        return "" if closing is None else text[closing.end() :].lstrip()
+    closing = _THOUGHT.search(text)
+    if closing is None:
+        return text
+    before, after = text[: closing.start()], text[closing.end() :]
+    # Code may speak of the tag, too; what follows thinking is an answer of its own.
+    is_thinking = _has_marks(after) or not _has_marks(before)
+    return after.lstrip() if is_thinking else text
+
+
+def _has_marks(text: str) -> bool:
+    return _FENCE in text or any(f"<{tag}>" in text for tag in _TAGS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,19 +124,36 @@ class _Block:
 
 def _blocks(text: str, tags: CodeTags) -> list[_Block]:
     blocks = []
-    position = text.find(tags.opening)
-    while position != -1:
-        start = position + len(tags.opening)
+    opening = _opening(tags.opening)
+    found = opening.search(text)
+    has_sound_quotes = True
+    while found is not None:
+        start = found.end()
+        if found.groupdict().get("other"):  # a block of another language
+            end = text.find(_FENCE, start)
+            found = None if end == -1 else opening.search(text, end + len(_FENCE))
+            continue
         if language := _LANGUAGE.match(text, start):
             start = language.end()
-        end = _end_of_block(text, start, tags)
-        if end is None:
+        span = _end_of_block(text, start, tags) if has_sound_quotes else None
+        if span is None:
+            # A stray quote can swallow the mark: then the plain first one is the better guess,
+            # from here on, or a reply full of them would be read again for each.
+            has_sound_quotes = False
+            span = _span(text.find(tags.closing, start), tags.closing)
+        if span is None:
             code = _without_half_a_mark(text[start:].strip("\n").rstrip(), tags)
             blocks.append(_Block(code, closed=False))
             break
-        blocks.append(_Block(text[start : end[0]].strip("\n").rstrip(), closed=True))
-        position = text.find(tags.opening, end[1])
+        start = _without_prose(text, start, span[0], tags.opening)
+        blocks.append(_Block(text[start : span[0]].strip("\n").rstrip(), closed=True))
+        found = opening.search(text, span[1])
     return blocks
+
+
+@lru_cache(maxsize=32)
+def _opening(mark: str) -> re.Pattern[str]:
+    return _FENCE_OPENING if mark.startswith(_FENCE) else re.compile(re.escape(mark))
 
 
 def _end_of_block(text: str, start: int, tags: CodeTags) -> tuple[int, int] | None:
@@ -103,9 +161,11 @@ def _end_of_block(text: str, start: int, tags: CodeTags) -> tuple[int, int] | No
     for token in _tokens(tags.closing).finditer(text, start):
         if token.lastgroup == "mark":
             return token.span()
-    # A stray quote can swallow the mark: then the plain first one is the better guess.
-    found = text.find(tags.closing, start)
-    return None if found == -1 else (found, found + len(tags.closing))
+    return None
+
+
+def _span(start: int, mark: str) -> tuple[int, int] | None:
+    return None if start == -1 else (start, start + len(mark))
 
 
 @lru_cache(maxsize=32)
@@ -117,16 +177,25 @@ def _tokens(closing: str) -> re.Pattern[str]:
         r'|"""(?:[^"\\]|\\.|"(?!""))*"""'
         r"|'''(?:[^'\\]|\\.|'(?!''))*'''"
         r'|"(?:[^"\\\n]|\\.)*"'
-        r"|'(?:[^'\\\n]|\\.)*'",
+        r"|'(?:[^'\\\n]|\\.)*'"
+        r"|\\.",  # or every quote of a long row of escaped ones is tried as the start of a string
         re.DOTALL,
     )
 
 
+def _without_prose(text: str, start: int, end: int, opening: str) -> int:
+    """Returns where a block begins that opens once more: the first mark may stand in a sentence."""
+    again = text.rfind(opening, start, end)
+    if again == -1 or _parsed(text[start:end]) is not None:
+        return start
+    return again + len(opening)
+
+
 def _without_fence(block: str) -> str:
     """Takes the code out of a markdown fence that was put inside of the marks."""
-    if not block.startswith("```"):
+    if not block.startswith(_FENCE):
         return block
-    return "\n\n".join(inner.text for inner in _blocks(block, _FENCE))
+    return "\n\n".join(inner.text for inner in _blocks(block, MARKDOWN_TAGS)) or block
 
 
 def _without_half_a_mark(block: str, tags: CodeTags) -> str:
@@ -139,14 +208,19 @@ def _without_half_a_mark(block: str, tags: CodeTags) -> str:
 
 
 def _is_code(text: str) -> bool:
+    tree = _parsed(text)
+    return tree is not None and any(isinstance(node, _ACTS) for node in ast.walk(tree))
+
+
+def _parsed(text: str) -> ast.Module | None:
+    """Returns the syntax tree of a text that is Python, of a size that is safe to parse here."""
     nesting = sum(map(text.count, "([{"))
     if len(text) > MAX_BARE_CODE or nesting > MAX_BARE_NESTING:
-        return False
+        return None
     try:
-        tree = ast.parse(text.strip())
+        return ast.parse(text.strip())
     except (SyntaxError, ValueError, MemoryError, RecursionError):
-        return False
-    return any(isinstance(node, _ACTS) for node in ast.walk(tree))
+        return None
 
 
 def _shortened(text: str, length: int = 2_000) -> str:

@@ -8,64 +8,91 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from sanderling.errors import AgentError, AgentGenerationError, AgentMaxStepsError
+from sanderling.errors import (
+    AgentError,
+    AgentMaxStepsError,
+)
 from sanderling.memory import ActionStep, FinalAnswerStep
 from sanderling.messages import ChatMessage, Timing
+from sanderling.tools.agent_types import handle_agent_output_types
 
 from ._effects import CheckAnswer, Effect, Generate, Notify, Now
 from ._events import ActionOutput, Event, StepStarted
+from ._parsing import without_thinking
 
 if TYPE_CHECKING:
     from ._actions import Action
+    from ._planning import Planning
     from ._run import Run
 
 Loop: TypeAlias = Generator[Effect | Event, Any, Any]
 ForcedAnswer: TypeAlias = Callable[["Run"], list[ChatMessage]]
 
 
-def react(run: Run, act: Action, forced_answer: ForcedAnswer) -> Loop:
+def react(
+    run: Run, act: Action, forced_answer: ForcedAnswer, planning: Planning | None = None
+) -> Loop:
     """Takes steps until one of them answers, or until they are used up.
 
     Args:
         run: The task and its memory, which grows by a step at a time.
         act: One kind of step: writes into an `ActionStep`, returns what the action came to.
         forced_answer: Makes the messages that ask for an answer when the steps are used up.
+        planning: Makes plans on the way.
 
     Returns:
-        The answer. The last event is a `FinalAnswerStep` that holds it.
+        The answer: of the type that was asked for, or else as `handle_agent_output_types` gives it.
+        The last event is a `FinalAnswerStep` that holds it.
 
     Raises:
         AgentGenerationError: The model could not be asked; the steps so far stay in memory.
+        AgentStoppedError: The run was ended from outside; they stay there, too.
+        AgentMaxStepsError: The steps are used up, and the answer that was asked for then is not of
+            the type that it has to be.
     """
     for number in range(1, run.max_steps + 1):
+        if planning is not None and planning.is_due(number):
+            yield from planning(run, number)
         yield StepStarted(number)
         step = ActionStep(step_number=number, timing=Timing((yield Now())))
         output = None
         try:
-            output = yield from _checked(act(run, step), step)
+            output = yield from checked(run, act(run, step), step)
         except Exception as error:
-            if not isinstance(error, AgentError) or isinstance(error, AgentGenerationError):
+            if isinstance(error, AgentError):
+                step.error = error
+            if run.is_ended_by(error):
                 if step.model_output is not None:
                     run.memory.steps.append(step)  # what was done must not be lost
                 raise
-            step.error = error
         yield from _finish(run, step)
         if output is not None and output.is_final_answer:
             break
     else:
         output = yield from _answer_at_the_limit(run, forced_answer)
-    yield FinalAnswerStep(output.output)
-    return output.output
+    answer = output.output
+    if run.answer_type is None:
+        answer = handle_agent_output_types(answer)
+    yield FinalAnswerStep(answer)
+    return answer
 
 
-def _checked(action: Generator[Effect | Event, Any, ActionOutput], step: ActionStep) -> Loop:
+def checked(
+    run: Run, action: Generator[Effect | Event, Any, ActionOutput], step: ActionStep
+) -> Loop:
     """Lets a final answer out only when nothing is wrong with it."""
     output = yield from action
     if output.is_final_answer:
-        complaint = yield CheckAnswer(output.output)
-        if complaint is not None:
+        try:
+            if run.answer_type is not None:
+                step.action_output = run.answer_type.read(output.output)
+                output = ActionOutput(step.action_output, is_final_answer=True)
+            complaint = yield CheckAnswer(output.output)
+            if complaint is not None:
+                raise AgentError(complaint)
+        except AgentError:
             step.is_final_answer = False
-            raise AgentError(complaint)
+            raise
     yield output
     return output
 
@@ -88,7 +115,15 @@ def _answer_at_the_limit(run: Run, forced_answer: ForcedAnswer) -> Loop:
     step.model_input_messages = messages
     step.model_output_message = reply
     step.token_usage = reply.token_usage
-    step.action_output = reply.text
-    step.is_final_answer = True
+    step.action_output = without_thinking(reply.text)
+    refused: AgentError | None = None
+    if run.answer_type is not None:
+        try:
+            step.action_output = run.answer_type.read_text(reply.text)
+        except AgentError as error:
+            refused = step.error = AgentMaxStepsError(f"{step.error} {error}")
+    step.is_final_answer = refused is None
     yield from _finish(run, step)
-    return ActionOutput(reply.text, is_final_answer=True)
+    if refused is not None:
+        raise refused
+    return ActionOutput(step.action_output, is_final_answer=True)

@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias
 
+from sanderling.errors import AgentError, AgentGenerationError, AgentStoppedError
 from sanderling.memory import json_form
 from sanderling.messages import Timing, TokenUsage
 
 if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
     from sanderling.memory import AgentMemory
     from sanderling.messages import ChatMessage, JSONObject
 
-RunState = Literal["success", "max_steps_error"]
+    from ._answers import AnswerType
+
+    T = TypeVar("T", default=Any)
+else:
+    from typing import TypeVar
+
+    T = TypeVar("T")
+RunState: TypeAlias = Literal["success", "max_steps_error", "interrupted", "limit_error", "stopped"]
 
 
-@dataclass
+@dataclass(eq=False)
 class Run:
     """One task under way.
 
@@ -24,14 +34,24 @@ class Run:
         memory: The steps so far; those of earlier runs too, where the run continues them.
         max_steps: How many steps the loop may take.
         state: Variables that came with the task, by name.
+        answer_type: What the answer has to be; anything will do without one.
+        on_generation_error: Whether a model that could not be asked ends the run, or only the step.
     """
 
     task: str
     memory: AgentMemory
     max_steps: int
     state: dict[str, Any] = field(default_factory=dict)
+    answer_type: AnswerType[Any] | None = None
+    on_generation_error: Literal["raise", "record"] = "raise"
     status: RunState = "success"
     usage: TokenUsage = field(default_factory=lambda: TokenUsage(0, 0))
+
+    def is_ended_by(self, error: Exception) -> bool:
+        """Tells whether an error of a step is more than a mistake of the model."""
+        if isinstance(error, AgentGenerationError):
+            return self.on_generation_error == "raise"
+        return not isinstance(error, AgentError) or isinstance(error, AgentStoppedError)
 
     def count(self, reply: ChatMessage) -> None:
         """Adds what a reply cost."""
@@ -40,18 +60,20 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class RunResult:
-    """What a run came to.
+class RunResult(Generic[T]):
+    """What a run came to; with an ``output_type``, its `output` is of that type.
 
     Attributes:
         output: The answer.
-        state: ``"success"``, or ``"max_steps_error"`` where the answer was forced at the limit.
+        state: ``"success"``, or ``"max_steps_error"`` where the answer was forced at the limit; in
+            the `AgentStoppedError` of a run that was ended from outside ``"interrupted"``,
+            ``"limit_error"`` or ``"stopped"``.
         steps: The steps in memory, in their JSON form.
         token_usage: The sum over all replies of the model.
         timing: Start and end of the run, in seconds since the epoch.
     """
 
-    output: Any
+    output: T
     state: RunState
     steps: list[JSONObject]
     token_usage: TokenUsage

@@ -1,25 +1,47 @@
 """What an agent remembers: steps, how they read as messages, and the append-only history."""
 
+from ._calls import calls_as_text, joined_observations
+from ._compaction import Compaction, recalled
+from ._forms import (
+    Form,
+    exact_form,
+    image_forms,
+    images_of,
+    json_form,
+    message_of,
+    value_of,
+)
 from ._history import History
 from ._memory import AgentMemory
 from ._steps import (
     ActionStep,
     FinalAnswerStep,
     MemoryStep,
+    PlanningStep,
     SystemPromptStep,
     TaskStep,
     ToolCall,
-    json_form,
 )
 
 __all__ = [
     "ActionStep",
     "AgentMemory",
+    "Compaction",
     "FinalAnswerStep",
+    "Form",
     "History",
     "MemoryStep",
+    "PlanningStep",
     "SystemPromptStep",
     "TaskStep",
     "ToolCall",
+    "calls_as_text",
+    "exact_form",
+    "image_forms",
+    "images_of",
+    "joined_observations",
     "json_form",
+    "message_of",
+    "recalled",
+    "value_of",
 ]

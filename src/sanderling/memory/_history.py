@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, overload
 
 if TYPE_CHECKING:
@@ -21,6 +22,24 @@ class History(Sequence["ChatMessage"]):
     def __init__(self, messages: list[ChatMessage], length: int | None = None) -> None:
         self._messages = messages
         self._length = len(messages) if length is None else length
+
+    def first(self, length: int) -> History:
+        """Returns a view of the first `length` messages, or of all where there are fewer."""
+        return History(self._messages, max(0, min(length, self._length)))
+
+    def shared_with(self, other: Sequence[ChatMessage]) -> int:
+        """Counts the messages, the very same objects, at the beginning of both."""
+        if isinstance(other, History) and other._messages is self._messages:
+            return min(self._length, other._length)
+        shared = 0
+        for one, another in zip(self, other, strict=False):
+            if one is not another:
+                break
+            shared += 1
+        return shared
+
+    def __iter__(self) -> Iterator[ChatMessage]:
+        return islice(self._messages, self._length)
 
     def __len__(self) -> int:
         return self._length

@@ -6,24 +6,25 @@ callback that drops old screenshots does, makes that step render anew, and no ot
 
 from __future__ import annotations
 
-import builtins
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from dataclasses import InitVar, dataclass, fields
+from typing import TYPE_CHECKING, Any, Self, cast
 
-from sanderling._show import text_of
 from sanderling.messages import (
     ChatMessage,
     ContentPart,
     ImagePart,
     ImageSource,
     JSONObject,
-    JSONValue,
     MessageRole,
     TextPart,
     Timing,
     TokenUsage,
 )
+
+from ._calls import calling_text, native_form, native_messages, was_called_natively
+from ._forms import FORMS, Form, Write, json_form, value_of
+from ._old_names import AGENT_MEMORY, DURATION, END_TIME, LLM_OUTPUT, START_TIME, OldNames
 
 if TYPE_CHECKING:
     from sanderling.errors import AgentError
@@ -32,9 +33,7 @@ RETRY_NUDGE = (
     "Now try again. Do not repeat the same mistake: read the error, and if the same way has failed "
     "more than once, take another one."
 )
-
-
-_MAX_INT_BITS = 14_000  # Python refuses to write more than 4,300 decimal digits
+PLAN_NUDGE = "Now go on and carry out this plan."
 
 
 class Edits:
@@ -49,9 +48,17 @@ class MemoryStep:
 
     def __setattr__(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)
+        self._edited()
+
+    def _edited(self) -> None:
+        """Takes note that the step was changed: it is rendered anew."""
         if "_messages" in self.__dict__:
             del self.__dict__["_messages"]
             Edits.count += 1
+
+    def _images(self) -> list[ImageSource] | None:
+        """The images that the step shows to the model: the list itself, which may be changed."""
+        return None
 
     def messages(self) -> list[ChatMessage]:
         """Returns what `to_messages` does, rendered once for as long as the step is not changed."""
@@ -70,15 +77,60 @@ class MemoryStep:
         raise NotImplementedError(f"{type(self).__name__} does not say how it reads as messages")
 
     def dict(self) -> JSONObject:
-        """Returns the JSON form, with the class name under ``"type"``."""
+        """Returns the light JSON form, with the class name under ``"type"``.
+
+        The messages that the model was sent are left out: they are those of the steps before. What
+        JSON has no word for is shown by its repr; `AgentMemory.to_json` keeps it.
+        """
+        return self.form(json_form)
+
+    def form(self, write: Write) -> JSONObject:
+        """Returns the JSON form; `write` says how values that may be anything are written."""
         return {
             "type": type(self).__name__,
             **{
-                name: json_form(value)
+                name: FORMS[name].write(value, write) if name in FORMS else write(value)
                 for name, value in self.__dict__.items()
-                if not name.startswith("_")
+                if not name.startswith("_") and name != "model_input_messages"
             },
         }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Makes the step that `dict` described.
+
+        Called on `MemoryStep`, it makes a step of the class that the data names, which may be one
+        of your own. Fields that the class does not have are left out.
+
+        Raises:
+            ValueError: The data is of another class, or broken.
+        """
+        kind = cls._named(data.get("type", cls.__name__))
+        known = {field.name for field in fields(kind)}
+        try:
+            return kind(
+                **{
+                    name: FORMS[name].read(form) if name in FORMS else value_of(form)
+                    for name, form in data.items()
+                    if name in known
+                }
+            )
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise ValueError(
+                f"this is no {kind.__name__}: {type(error).__name__}: {error}"
+            ) from error
+
+    @classmethod
+    def _named(cls, name: object) -> type[Self]:
+        kinds = [cls]
+        for kind in kinds:
+            kinds.extend(kind.__subclasses__())
+        for kind in reversed(kinds):  # a class that was defined anew replaces the one before
+            if kind.__name__ == name:
+                return kind
+        raise ValueError(
+            f"there is no kind of step {name!r:.80}. If it is one of your own, import it first."
+        )
 
 
 @dataclass(eq=False)
@@ -96,12 +148,29 @@ class ToolCall:
     id: str
 
     def dict(self) -> JSONObject:
-        """Returns the JSON form, as chat completions write a call."""
-        return {
-            "id": self.id,
-            "type": "function",
-            "function": {"name": self.name, "arguments": json_form(self.arguments)},
-        }
+        """Returns the light JSON form, as chat completions write a call."""
+        return self.form(json_form)
+
+    def form(self, write: Write) -> JSONObject:
+        """Returns the JSON form; `write` says how the arguments are written."""
+        function: JSONObject = {"name": self.name, "arguments": write(self.arguments)}
+        return {"id": self.id, "type": "function", "function": function}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Makes the call that `dict` described.
+
+        Raises:
+            KeyError: A part is missing.
+        """
+        function = data["function"]
+        return cls(function["name"], value_of(function["arguments"]), data["id"])
+
+
+FORMS["tool_calls"] = Form(
+    lambda calls, write: calls and [call.form(write) for call in calls],
+    lambda forms: forms and [ToolCall.from_dict(form) for form in forms],
+)
 
 
 @dataclass(eq=False)
@@ -124,14 +193,21 @@ class TaskStep(MemoryStep):
     task: str
     task_images: list[ImageSource] | None = None
 
+    def _images(self) -> list[ImageSource] | None:
+        """The images that came with the task."""
+        return self.task_images
+
     def to_messages(self, summary_mode: bool = False) -> list[ChatMessage]:
         """Renders the task, its images after it, as a user message."""
         return [_message(MessageRole.USER, f"New task:\n{self.task}", self.task_images)]
 
 
 @dataclass(eq=False)
-class ActionStep(MemoryStep):
+class ActionStep(MemoryStep, OldNames):
     """One step of the loop: what the model was asked, what it did, what came of it.
+
+    The old names ``agent_memory``, ``llm_output``, ``start_time``, ``end_time`` and ``duration``
+    are taken and read as well.
 
     Attributes:
         step_number: Counts from 1 within a run.
@@ -143,6 +219,8 @@ class ActionStep(MemoryStep):
         model_output: The text of that reply, as the model will read it again.
         code_action: The code that was run.
         observations: What the model is told of the outcome.
+        tool_responses: What each of several calls is answered with; `observations` joins them, and
+            counts where somebody has changed it.
         observations_images: Images that it is shown.
         action_output: The value of the action.
         token_usage: What the reply cost.
@@ -162,40 +240,100 @@ class ActionStep(MemoryStep):
     action_output: Any = None
     token_usage: TokenUsage | None = None
     is_final_answer: bool = False
+    tool_responses: list[str] | None = None
+    agent_memory: InitVar[Sequence[ChatMessage] | None] = AGENT_MEMORY
+    llm_output: InitVar[str | None] = LLM_OUTPUT
+    start_time: InitVar[float | None] = START_TIME
+    end_time: InitVar[float | None] = END_TIME
+    duration: InitVar[float | None] = DURATION
 
-    @property
-    def duration(self) -> float | None:
-        """Seconds that the step took; `None` while it lasts."""
-        return None if self.timing is None else self.timing.duration
+    def _images(self) -> list[ImageSource] | None:
+        """The images that were observed."""
+        return self.observations_images
+
+    def __post_init__(self, *given: object) -> None:
+        for name, value in zip(_OLD_NAMES, given, strict=True):
+            if value is not None:
+                setattr(self, name, value)
 
     def to_messages(self, summary_mode: bool = False) -> list[ChatMessage]:
-        """Renders reply, calls, images, observation and error, each where there is one."""
+        """Renders reply, calls, images, observation and error, each where there is one.
+
+        Calls that the provider made natively are told natively, except in summary mode.
+        """
+        error = None if self.error is None else f"Error:\n{self.error}\n{RETRY_NUDGE}"
+        images = (
+            [_message(MessageRole.USER, None, self.observations_images)]
+            if self.observations_images
+            else []
+        )
+        if was_called_natively(self) and not summary_mode:
+            return [*native_messages(self, error), *images]
         messages = []
         if self.model_output and not summary_mode:
-            messages.append(_message(MessageRole.ASSISTANT, self.model_output.strip()))
+            reply = _message(MessageRole.ASSISTANT, self.model_output.strip())
+            reply.native = native_form(self)
+            messages.append(reply)
         if self.tool_calls and not (self.code_action is not None and messages):
             # The reply of a code action holds the code already: saying it twice costs tokens.
-            calls = [call.dict() for call in self.tool_calls]
-            messages.append(_message(MessageRole.TOOL_CALL, f"Calling tools:\n{calls}"))
-        if self.observations_images:
-            messages.append(_message(MessageRole.USER, None, self.observations_images))
+            text = calling_text([call.dict() for call in self.tool_calls])
+            messages.append(_message(MessageRole.TOOL_CALL, text))
+        messages += images
         if self.observations is not None:
             text = f"Observation:\n{self.observations}"
             messages.append(_message(MessageRole.TOOL_RESPONSE, text))
-        if self.error is not None:
+        if error is not None:
             call = f"Call id: {self.tool_calls[0].id}\n" if self.tool_calls else ""
-            text = f"{call}Error:\n{self.error}\n{RETRY_NUDGE}"
-            messages.append(_message(MessageRole.TOOL_RESPONSE, text))
+            messages.append(_message(MessageRole.TOOL_RESPONSE, f"{call}{error}"))
         return messages
 
-    def dict(self) -> JSONObject:
-        """Returns the JSON form.
 
-        The messages that the model was sent are left out: they are those of the steps before.
+_OLD_NAMES = ("agent_memory", "llm_output", "start_time", "end_time", "duration")
+
+
+@dataclass(eq=False)
+class PlanningStep(MemoryStep):
+    """A plan that the model made, before its first step or on the way.
+
+    As in smolagents 1.4, ``PlanningStep(plan, facts)`` is taken as well.
+
+    Attributes:
+        model_input_messages: What the model was sent when it was asked for the plan.
+        model_output_message: The reply that holds the plan.
+        plan: What it is going to do.
+        timing: Start and end, in seconds since the epoch.
+        token_usage: What the plan cost, and the facts where they were asked for by themselves.
+        facts: What is known and what is still to be found, where the prompts ask for that first.
+    """
+
+    model_input_messages: Sequence[ChatMessage] | None = None
+    model_output_message: ChatMessage | None = None
+    plan: str = ""
+    timing: Timing | None = None
+    token_usage: TokenUsage | None = None
+    facts: str | None = None
+
+    def __post_init__(self) -> None:
+        plan: object = self.model_input_messages
+        if isinstance(plan, str):
+            self.plan, self.facts = plan, cast("str | None", self.model_output_message)
+            self.model_input_messages = self.model_output_message = None
+
+    @property
+    def duration(self) -> float | None:
+        """Seconds that planning took; `None` while it lasts."""
+        return None if self.timing is None else self.timing.duration
+
+    def to_messages(self, summary_mode: bool = False) -> list[ChatMessage]:
+        """Renders facts and plan, and the word to go on; the facts alone in summary mode.
+
+        A new plan shall not copy an old one, so a summary leaves plans out.
         """
-        data = super().dict()
-        del data["model_input_messages"]
-        return data
+        facts = [f"[FACTS LIST]:\n{self.facts.strip()}"] if self.facts else []
+        if summary_mode:
+            return [_message(MessageRole.ASSISTANT, text) for text in facts]
+        text = "\n\n".join([*facts, f"[PLAN]:\n{self.plan.strip()}"])
+        return [_message(MessageRole.ASSISTANT, text), _message(MessageRole.USER, PLAN_NUDGE)]
 
 
 @dataclass(eq=False)
@@ -214,19 +352,3 @@ def _message(
 ) -> ChatMessage:
     parts: list[ContentPart] = [] if text is None else [TextPart(text)]
     return ChatMessage(role, [*parts, *map(ImagePart, images or ())])
-
-
-def json_form(value: object) -> JSONValue:
-    """Returns the JSON form of a field; a value that has none is shown by its repr."""
-    if value is None or isinstance(value, bool | float | str):
-        return value
-    if isinstance(value, int):
-        return value if value.bit_length() < _MAX_INT_BITS else hex(value)
-    form = getattr(value, "dict", None)
-    if callable(form):
-        return json_form(form())
-    if isinstance(value, builtins.dict):
-        return {str(key): json_form(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [json_form(item) for item in value]
-    return text_of(value, repr)

@@ -46,7 +46,7 @@ class ImagePart(Readable):
             a ``data:`` URL. Files are read and pictures encoded when first needed, and only once.
     """
 
-    __slots__ = ("_encoded", "image")
+    __slots__ = ("_encoded", "_url", "image")
     type = "image"
 
     def __init__(self, image: ImageSource) -> None:
@@ -54,14 +54,17 @@ class ImagePart(Readable):
             image = image.image
         self.image: str | bytes | Path | Image = image
         self._encoded: tuple[str, str] | None = None
+        self._url: str | None = None
 
     @property
     def url(self) -> str:
         """The image as a URL: the web address it was given by, or a ``data:`` URL."""
         if isinstance(self.image, str) and self.image.startswith(("http://", "https://", "data:")):
             return self.image
-        media_type, data = self.base64()
-        return f"data:{media_type};base64,{data}"
+        if self._url is None:
+            media_type, data = self.base64()
+            self._url = f"data:{media_type};base64,{data}"
+        return self._url
 
     def base64(self) -> tuple[str, str]:
         """Returns the media type and the bytes in base64.

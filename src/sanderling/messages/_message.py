@@ -43,6 +43,9 @@ class ChatMessage(Readable):
             ``"length"``, ``"tool_calls"``, ``"content_filter"``; `None` where it is not known.
         reasoning: Thinking that the provider keeps apart from the answer.
         tool_call_id: For a `TOOL_RESPONSE`, the call it answers.
+        native: The reply in its provider's own form, where it holds thinking that the provider
+            wants back as it was: ``{"provider": ..., "model": ..., "content": [...]}``. Other
+            providers do not look at it.
     """
 
     role: MessageRole
@@ -53,6 +56,7 @@ class ChatMessage(Readable):
     finish_reason: str | None = None
     reasoning: str | None = None
     tool_call_id: str | None = None
+    native: JSONObject | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if type(self.role) is not MessageRole:
@@ -87,7 +91,7 @@ class ChatMessage(Readable):
             data["tool_calls"] = [call.dict() for call in self.tool_calls]
         if self.token_usage is not None:
             data["token_usage"] = self.token_usage.dict()
-        for name in ("finish_reason", "reasoning", "tool_call_id"):
+        for name in ("finish_reason", "reasoning", "tool_call_id", "native"):
             if (value := getattr(self, name)) is not None:
                 data[name] = value
         return data
@@ -117,6 +121,7 @@ class ChatMessage(Readable):
             finish_reason=data.get("finish_reason"),
             reasoning=data.get("reasoning"),
             tool_call_id=data.get("tool_call_id"),
+            native=data.get("native"),
         )
 
     @classmethod

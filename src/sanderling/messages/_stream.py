@@ -48,18 +48,22 @@ class ChatMessageToolCallStreamDelta(Readable):
 
 @dataclass(slots=True)
 class ChatMessageStreamDelta(Readable):
-    """A piece of a reply while it is being written; any field may be absent."""
+    """A piece of a reply while it is being written; any field may be absent.
+
+    `native` is that of the whole reply, as in `ChatMessage`, and comes at its end.
+    """
 
     content: str | None = None
     tool_calls: list[ChatMessageToolCallStreamDelta] | None = None
     token_usage: TokenUsage | None = None
     finish_reason: str | None = None
     reasoning: str | None = None
+    native: JSONObject | None = None
 
     def dict(self) -> JSONObject:
         """Returns the JSON form; fields without a value are left out."""
         data: JSONObject = {}
-        for name in ("content", "finish_reason", "reasoning"):
+        for name in ("content", "finish_reason", "reasoning", "native"):
             if (value := getattr(self, name)) is not None:
                 data[name] = value
         if self.token_usage is not None:
@@ -78,6 +82,7 @@ class ChatMessageStreamDelta(Readable):
             token_usage=None if usage is None else TokenUsage.from_dict(usage),
             finish_reason=data.get("finish_reason"),
             reasoning=data.get("reasoning"),
+            native=data.get("native"),
         )
 
 
@@ -96,6 +101,7 @@ def agglomerate_stream_deltas(
     calls: dict[int, ChatMessageToolCall] = {}
     usage: TokenUsage | None = None
     finish_reason: str | None = None
+    native: JSONObject | None = None
     for delta in stream_deltas:
         if delta.content:
             text.append(delta.content)
@@ -104,6 +110,7 @@ def agglomerate_stream_deltas(
         if delta.token_usage:
             usage = delta.token_usage if usage is None else usage + delta.token_usage
         finish_reason = delta.finish_reason or finish_reason
+        native = delta.native or native
         for piece in delta.tool_calls or ():
             _join_call(calls, piece)
     for call in calls.values():
@@ -116,6 +123,7 @@ def agglomerate_stream_deltas(
         token_usage=usage,
         finish_reason=finish_reason,
         reasoning="".join(reasoning) or None,
+        native=native,
     )
 
 

@@ -18,11 +18,16 @@ class TokenUsage:
         input_tokens: Tokens of the request, cached ones included.
         output_tokens: Tokens of the reply, reasoning included.
         cached_tokens: Those of `input_tokens` that the provider read from its cache.
+        reasoning_tokens: Those of `output_tokens` that went into thinking.
+        cache_write_tokens: Those of `input_tokens` that the provider wrote into its cache, where
+            it charges for that.
     """
 
     input_tokens: int
     output_tokens: int
     cached_tokens: int = 0
+    reasoning_tokens: int = 0
+    cache_write_tokens: int = 0
 
     @property
     def total_tokens(self) -> int:
@@ -34,6 +39,8 @@ class TokenUsage:
             self.input_tokens + other.input_tokens,
             self.output_tokens + other.output_tokens,
             self.cached_tokens + other.cached_tokens,
+            self.reasoning_tokens + other.reasoning_tokens,
+            self.cache_write_tokens + other.cache_write_tokens,
         )
 
     def dict(self) -> JSONObject:
@@ -42,13 +49,21 @@ class TokenUsage:
             "input_tokens": self.input_tokens,
             "output_tokens": self.output_tokens,
             "cached_tokens": self.cached_tokens,
+            "reasoning_tokens": self.reasoning_tokens,
+            "cache_write_tokens": self.cache_write_tokens,
             "total_tokens": self.total_tokens,
         }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> TokenUsage:
         """Loads what `dict` wrote."""
-        return cls(data["input_tokens"], data["output_tokens"], data.get("cached_tokens", 0))
+        return cls(
+            data["input_tokens"],
+            data["output_tokens"],
+            data.get("cached_tokens", 0),
+            data.get("reasoning_tokens", 0),
+            data.get("cache_write_tokens", 0),
+        )
 
 
 @dataclass(slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 from sanderling.messages import (
     ChatMessage,
@@ -12,8 +12,16 @@ from sanderling.messages import (
     agglomerate_stream_deltas,
 )
 
-from ._settings import REMOVE_PARAMETER, loaded, saved
-from ._stop import supports_stop_parameter
+from ._capabilities import Capabilities, capabilities_of
+from ._settings import (
+    MISSING_SECRETS,
+    REMOVE_PARAMETER,
+    loaded,
+    saved,
+    secrets_in,
+    warn_of_missing,
+    with_given,
+)
 from ._tool_calls import with_tool_calls
 
 if TYPE_CHECKING:
@@ -48,10 +56,13 @@ class Model:
             `REMOVE_PARAMETER` keeps a parameter out of the request.
 
     Attributes:
+        provider: Where the class stands in the table of capabilities.
         profile: How agents talk to this model, if their own prompts do not suit it.
     """
 
+    provider: ClassVar[str] = ""
     profile: ModelProfile | None = None
+    _missing_secrets: tuple[str, ...] = ()
 
     def __init__(
         self,
@@ -173,9 +184,14 @@ class Model:
         return self.generate(messages, *args, **kwargs)
 
     @property
+    def capabilities(self) -> Capabilities:
+        """What the model can do."""
+        return capabilities_of(self.provider, self.model_id)
+
+    @property
     def supports_stop_parameter(self) -> bool:
         """Whether the provider cuts at stop sequences; otherwise that is done here."""
-        return supports_stop_parameter(self.model_id or "")
+        return self.capabilities.stop
 
     def parse_tool_calls(self, message: ChatMessage) -> ChatMessage:
         """Returns the message with its tool calls, read from the text where it has none.
@@ -188,14 +204,27 @@ class Model:
     def to_dict(self) -> JSONObject:
         """Returns what the model was made with, as JSON: `from_dict` makes an equal one.
 
-        Secrets are left out: a key or token has to come from the environment again.
+        Secrets are left out, and named under ``missing_secrets``.
         """
-        return saved(type(self).__name__, self._settings())
+        settings = self._settings()
+        data = saved(type(self).__name__, settings)
+        missing = sorted({*secrets_in(settings), *self._missing_secrets})
+        return {**data, MISSING_SECRETS: missing} if missing else data
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Makes the model that `to_dict` described."""
-        return cls(**loaded(data))
+    def from_dict(cls, data: Mapping[str, Any], **given: Any) -> Self:
+        """Makes the model that `to_dict` described.
+
+        Args:
+            data: What `to_dict` returned.
+            **given: Arguments of ``__init__`` that are added, or win: the secrets, above all, by
+                the names that ``missing_secrets`` has.
+        """
+        settings = with_given(loaded(data), given)
+        missing = warn_of_missing(cls.__name__, settings.pop(MISSING_SECRETS, ()), given)
+        model = cls(**settings)
+        model._missing_secrets = missing
+        return model
 
     def _settings(self) -> dict[str, object]:
         """Returns the arguments of ``__init__``; subclasses add theirs."""
@@ -256,4 +285,5 @@ def as_delta(message: ChatMessage) -> ChatMessageStreamDelta:
         token_usage=message.token_usage,
         finish_reason=message.finish_reason,
         reasoning=message.reasoning,
+        native=message.native,
     )

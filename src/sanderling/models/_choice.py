@@ -7,6 +7,7 @@ import json
 import os
 import urllib.request
 from collections.abc import Callable, Mapping
+from inspect import Parameter, signature
 from typing import TYPE_CHECKING, TypeAlias
 
 from sanderling.errors import AgentGenerationError
@@ -14,6 +15,7 @@ from sanderling.errors import AgentGenerationError
 from ._endpoints import ENDPOINTS, OPENAI, Endpoint
 from ._llamacpp import LlamaCppModel
 from ._openai import OpenAIModel
+from ._registry import MODEL_REGISTRY
 
 if TYPE_CHECKING:
     from ._base import Model
@@ -26,6 +28,7 @@ OLLAMA_PORT = 11434
 PROBE_SECONDS = 0.3
 _MAX_LISTING = 1_000_000
 _CLASSES = ("OpenAIModel", "OpenAIServerModel", "LlamaCppModel")
+_ADDRESSES = ("api_base", "base_url", "azure_endpoint")
 
 
 def choose_model(
@@ -44,7 +47,7 @@ def choose_model(
     that answers, at OLLAMA_HOST; the embedded model.
 
     Args:
-        model_type: ``"OpenAIModel"`` or ``"LlamaCppModel"``.
+        model_type: A class of `MODEL_REGISTRY`, such as ``"AnthropicModel"``.
         model_id: The provider's name of the model.
         model_path: A GGUF file.
         api_base: The base address of an OpenAI-compatible server.
@@ -59,7 +62,9 @@ def choose_model(
     environment = os.environ if environment is None else environment
     probe = probe or list_models
     if model_type is not None and model_type not in _CLASSES:
-        raise ValueError(f"there is no model type {model_type!r}; there is: {', '.join(_CLASSES)}")
+        if model_path is not None:
+            raise ValueError(f"a model file is run by LlamaCppModel, not by {model_type}")
+        return _of_class(model_type, model_id, api_base, api_key)
     if model_path is not None or model_type == "LlamaCppModel":
         if api_base or api_key or model_type not in (None, "LlamaCppModel"):
             raise ValueError("a model file runs in this process: it has no api_base and no api_key")
@@ -130,6 +135,32 @@ def _from_environment(
 def _served(model_id: str, url: str, key: str, why: str) -> Choice:
     model = OpenAIModel(model_id, api_base=url, api_key=key)
     return model, f"Model: {model_id} at {url}, {why}."
+
+
+def _of_class(name: str, model_id: str | None, api_base: str | None, api_key: str | None) -> Choice:
+    kinds = {each: kind for each, kind in MODEL_REGISTRY.items() if "model_id" in _parameters(kind)}
+    if name not in kinds:
+        known = ", ".join(("LlamaCppModel", *kinds))
+        raise ValueError(f"there is no model type {name!r}; there is: {known}")
+    parameters = _parameters(kinds[name])
+    given = {"model_id": model_id}
+    said = (("api_base", api_base, _ADDRESSES), ("api_key", api_key, ("api_key",)))
+    for option, value, names in said:
+        if value is not None:
+            if not (fits := [each for each in names if each in parameters]):
+                raise ValueError(f"{name} has no {option}")
+            given[fits[0]] = value
+    if model_id is None:
+        if parameters["model_id"].default is Parameter.empty:
+            raise ValueError(f"{name} needs the provider's name of the model: --model-id ID")
+        del given["model_id"]
+    make: Callable[..., Model] = kinds[name]
+    model = make(**given)
+    return model, f"Model: {model.model_id} by {name}, as you asked."
+
+
+def _parameters(kind: type[Model]) -> Mapping[str, Parameter]:
+    return signature(kind).parameters
 
 
 def _in_process(path: str | None, why: str) -> Choice:

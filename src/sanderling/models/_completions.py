@@ -6,10 +6,11 @@ of it is data from outside: nothing is taken to be there, or to be of its type.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Final
 
-from sanderling.errors import AgentGenerationError
+from sanderling.errors import AgentGenerationError, ContentFilterError
 from sanderling.messages import (
     ChatMessage,
     ChatMessageStreamDelta,
@@ -20,36 +21,48 @@ from sanderling.messages import (
     TokenUsage,
 )
 
+from ._foreign import count as _count
+from ._foreign import first as _first
+from ._foreign import get as _get
+from ._foreign import is_object as _is_object
+from ._foreign import sequence as _sequence
+from ._foreign import text as _text
 
-def read_completion(data: object, raw: object = None) -> ChatMessage:
+_NOTHING: Final = ChatMessageStreamDelta()
+
+
+def read_completion(answer: object) -> ChatMessage:
     """Returns the message of a chat completion.
 
     Args:
-        data: The completion, as parsed JSON.
-        raw: Kept with the message.
+        answer: The completion, as parsed JSON or as what a package read it into; the message keeps
+            it as `raw`.
 
     Raises:
         AgentGenerationError: It is no completion, or has no choice.
+        ContentFilterError: Nothing but the provider's filter answered.
     """
-    choice = _first(_mapping(data).get("choices"))
-    message = choice.get("message") if isinstance(choice, Mapping) else None
-    if choice is None or not isinstance(message, Mapping):
+    choice = _first(_get(answer, "choices"))
+    message = _get(choice, "message")
+    if not _is_object(message):
         raise AgentGenerationError(
             "The server answered, but not with a chat completion: there is no "
-            f"`choices[0].message` in {data!r:.500}. Is the address that of an "
+            f"`choices[0].message` in {answer!r:.500}. Is the address that of an "
             "OpenAI-compatible endpoint (it usually ends in /v1)?"
         )
-    text, thinking = _content(message.get("content"))
-    calls = [
-        _call(call) for call in _sequence(message.get("tool_calls")) if isinstance(call, Mapping)
-    ]
+    text, thinking = _content(_get(message, "content"))
+    calls = with_ids_apart(
+        _call(call) for call in _sequence(_get(message, "tool_calls")) if _is_object(call)
+    )
+    if _get(choice, "finish_reason") == "content_filter" and not text and not calls:
+        raise filtered()
     return ChatMessage(
         MessageRole.ASSISTANT,
-        content=text if text is not None else _text(message.get("refusal")),
+        content=text if text is not None else _text(_get(message, "refusal")),
         tool_calls=calls or None,
-        raw=raw,
-        token_usage=_usage(_mapping(data).get("usage")),
-        finish_reason=_text(choice.get("finish_reason")),
+        raw=answer,
+        token_usage=_usage(_get(answer, "usage")),
+        finish_reason=_text(_get(choice, "finish_reason")),
         reasoning=_reasoning(message) or thinking,
     )
 
@@ -60,38 +73,46 @@ class StreamReader:
     def __init__(self) -> None:
         self._usage: TokenUsage | None = None
         self._complete = False
-        self._calls = 0
+        self._empty = True
+        self._calls: list[str] = []  # the ids of the calls so far, as they came
+        self._places: dict[int, int] = {}  # from what the server calls a place to the call there
 
     def feed(self, chunk: object) -> ChatMessageStreamDelta | None:
         """Returns what a chunk adds to the reply, if anything.
 
         Raises:
             AgentGenerationError: The chunk is none.
+            ContentFilterError: The provider's filter ended the reply before it began.
         """
-        if not isinstance(chunk, Mapping):
+        if not _is_object(chunk):
             raise AgentGenerationError(f"The server streamed what is no chunk: {chunk!r:.500}")
         # Some servers repeat a running total: the last one counts.
-        self._usage = _usage(chunk.get("usage")) or self._usage
-        choice = _first(chunk.get("choices"))
-        if not isinstance(choice, Mapping):
+        self._usage = _usage(_get(chunk, "usage")) or self._usage
+        choice = _first(_get(chunk, "choices"))
+        if not _is_object(choice):
             self._complete = self._complete or self._usage is not None
             return None
-        delta = _mapping(choice.get("delta"))
-        text, thinking = _content(delta.get("content"))
-        finish_reason = _text(choice.get("finish_reason"))
+        delta = _get(choice, "delta")
+        text, thinking = _content(_get(delta, "content"))
+        finish_reason = _text(_get(choice, "finish_reason"))
         self._complete = self._complete or finish_reason is not None
         pieces = [
             self._piece(piece)
-            for piece in _sequence(delta.get("tool_calls"))
-            if isinstance(piece, Mapping)
+            for piece in _sequence(_get(delta, "tool_calls"))
+            if _is_object(piece)
         ]
         read = ChatMessageStreamDelta(
-            content=text or _text(delta.get("refusal")) or None,
+            content=text or _text(_get(delta, "refusal")) or None,
             tool_calls=pieces or None,
             finish_reason=finish_reason,
             reasoning=_reasoning(delta) or thinking,
         )
-        return None if read == ChatMessageStreamDelta() else read
+        if read == _NOTHING:
+            return None
+        self._empty = self._empty and not read.content and not read.tool_calls
+        if finish_reason == "content_filter" and self._empty:
+            raise filtered()
+        return read
 
     def end(self) -> ChatMessageStreamDelta | None:
         """Returns the last delta, with the usage, if the server told it.
@@ -100,34 +121,76 @@ class StreamReader:
             AgentGenerationError: The stream ended before the reply did.
         """
         if not self._complete:
-            raise AgentGenerationError(
-                "The stream broke off: the server closed it before the reply was finished "
-                "(no finish_reason came). The reply is incomplete and was not used. Ask again; if "
-                "it happens often, look at the server's log and at time limits of proxies between."
-            )
+            raise broken_off("no finish_reason came")
         return None if self._usage is None else ChatMessageStreamDelta(token_usage=self._usage)
 
-    def _piece(self, piece: Mapping[str, Any]) -> ChatMessageToolCallStreamDelta:
-        index = piece.get("index")
+    def _piece(self, piece: object) -> ChatMessageToolCallStreamDelta:
         call = _call(piece)
-        if not isinstance(index, int):
-            # Without an index, a name begins the next call.
-            index = self._calls if call.function.name else self._calls - 1
-        self._calls = max(self._calls, index + 1)
+        place = _get(piece, "index")
+        if not isinstance(place, int):  # then a name begins the next call
+            index = len(self._calls) - 1
+            is_next = bool(call.function.name) or not self._calls
+        else:  # some servers call every place 0
+            index = self._places.get(place, -1)
+            is_named = call.function.name != "" and call.id != ""
+            is_next = index < 0 or (is_named and call.id != self._calls[index])
+        if is_next:
+            index = len(self._calls)
+            self._calls.append(call.id)
+            if isinstance(place, int):
+                self._places[place] = index
+        # Two calls of one id would be one to whoever answers them.
+        marks = "_" * self._calls[:index].count(call.id) if call.id else ""
         return ChatMessageToolCallStreamDelta(
-            index, call.id or None, _text(piece.get("type")), call.function
+            index, f"{call.id}{marks}" or None, _text(_get(piece, "type")), call.function
         )
 
 
-def _call(call: Mapping[str, Any]) -> ChatMessageToolCall:
-    function = _mapping(call.get("function"))
-    arguments = function.get("arguments")
+def with_ids_apart(calls: Iterable[ChatMessageToolCall]) -> list[ChatMessageToolCall]:
+    """Returns the calls of one message; those of one id get ids of their own, by appended marks."""
+    seen: set[str] = set()
+    apart = []
+    for call in calls:
+        identity = call.id
+        while identity and identity in seen:
+            identity += "_"
+        seen.add(identity)
+        apart.append(replace(call, id=identity))
+    return apart
+
+
+def broken_off(sign: str) -> AgentGenerationError:
+    """Returns the error for a stream that ended before the reply did.
+
+    Args:
+        sign: How that shows.
+    """
+    return AgentGenerationError(
+        f"The stream broke off: the server closed it before the reply was finished ({sign}). The "
+        "reply is incomplete and was not used. Ask again; if it happens often, look at the "
+        "server's log and at time limits of proxies between.",
+        retryable=True,
+    )
+
+
+def filtered() -> ContentFilterError:
+    """Returns the error for a reply of which the provider's filter left nothing."""
+    return ContentFilterError(
+        "The provider's content filter withheld the reply: finish_reason is content_filter, and "
+        "there is no text. Look for what it objects to in the task and in what tools returned, or "
+        "ask another model."
+    )
+
+
+def _call(call: object) -> ChatMessageToolCall:
+    function = _get(call, "function")
+    arguments = _get(function, "arguments")
     return ChatMessageToolCall(
         ChatMessageToolCallFunction(
             arguments="" if arguments is None else arguments,
-            name=_text(function.get("name")) or "",
+            name=_text(_get(function, "name")) or "",
         ),
-        id=_text(call.get("id")) or "",
+        id=_text(_get(call, "id")) or "",
     )
 
 
@@ -135,46 +198,33 @@ def _content(content: object) -> tuple[str | None, str | None]:
     """Returns text and thinking; some servers write both as a list of parts."""
     if content is None or isinstance(content, str):
         return content, None
-    parts = [part for part in _sequence(content) if isinstance(part, Mapping)]
-    text = "".join(_text(part.get("text")) or "" for part in parts)
+    parts = [part for part in _sequence(content) if _is_object(part)]
+    text = "".join(_text(_get(part, "text")) or "" for part in parts)
     thinking = "".join(
-        _content(part["thinking"])[0] or "" for part in parts if part.get("type") == "thinking"
+        _content(_get(part, "thinking"))[0] or ""
+        for part in parts
+        if _get(part, "type") == "thinking"
     )
     return text, thinking or None
 
 
-def _reasoning(message: Mapping[str, Any]) -> str | None:
+def _reasoning(message: object) -> str | None:
     # DeepSeek, vLLM and llama.cpp use the first name; OpenRouter, Ollama and newer vLLM the second.
-    return _text(message.get("reasoning_content")) or _text(message.get("reasoning")) or None
+    thinking = _text(_get(message, "reasoning_content")) or _text(_get(message, "reasoning"))
+    return thinking or None
 
 
 def _usage(usage: object) -> TokenUsage | None:
-    if not isinstance(usage, Mapping):
+    if not _is_object(usage):
         return None
-    details = _mapping(usage.get("prompt_tokens_details"))
+    prompt = _get(usage, "prompt_tokens_details")
+    completion = _get(usage, "completion_tokens_details")
     return TokenUsage(
-        _count(usage.get("prompt_tokens")),
-        _count(usage.get("completion_tokens")),
-        _count(details.get("cached_tokens")),
+        _count(_get(usage, "prompt_tokens")),
+        _count(_get(usage, "completion_tokens")),
+        # The second name is DeepSeek's.
+        _count(_get(prompt, "cached_tokens")) or _count(_get(usage, "prompt_cache_hit_tokens")),
+        _count(_get(completion, "reasoning_tokens")),
+        # Anthropic's name, as LiteLLM passes it on.
+        _count(_get(usage, "cache_creation_input_tokens")),
     )
-
-
-def _count(value: object) -> int:
-    return value if isinstance(value, int) and value > 0 else 0
-
-
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) else None
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
-
-
-def _sequence(value: object) -> Sequence[Any]:
-    return value if isinstance(value, list | tuple) else ()
-
-
-def _first(value: object) -> Any:
-    items = _sequence(value)
-    return items[0] if items else None

@@ -7,12 +7,15 @@ import queue
 import secrets
 import threading
 from collections.abc import Callable, Generator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
-from weakref import WeakValueDictionary
 
-from sanderling.errors import AgentGenerationError, MissingExtraError
+from sanderling.errors import AgentGenerationError, ContextLengthError, MissingExtraError
+
+from ._shared import shared
+from ._worker import Worker
 
 
 class _Server(Protocol):
@@ -48,6 +51,7 @@ class Engine:
     def __init__(self, settings: EngineSettings) -> None:
         self._settings = settings
         self._server = _load(settings)
+        self._worker = Worker("sanderling-llama")
 
     def stream(self, request: Mapping[str, Any]) -> Generator[object, None, None]:
         """Yields the chunks of a streamed chat completion; closing stops the model.
@@ -55,40 +59,28 @@ class Engine:
         Raises:
             AgentGenerationError: llama.cpp refuses the request.
         """
-        chunks: queue.SimpleQueue[object] = queue.SimpleQueue()
-        closed = threading.Event()
+        cancelled = threading.Event()
 
-        def receive(chunk: object) -> bool:
-            chunks.put(chunk)
-            return closed.is_set()
+        def work(put: Callable[[object], None]) -> None:
+            def receive(chunk: object) -> bool:
+                put(chunk)
+                return cancelled.is_set()
 
-        def work() -> None:
-            try:
-                self._server.handle_chat_completions(dict(request), receive)
-            except (RuntimeError, TypeError, ValueError) as error:
-                chunks.put(error)
-            finally:
-                chunks.put(_END)
+            self._server.handle_chat_completions(dict(request), receive)
 
-        thread = threading.Thread(target=work, name="sanderling-llama", daemon=True)
-        thread.start()
         try:
-            while (chunk := chunks.get()) is not _END:
-                if isinstance(chunk, Exception):
-                    raise AgentGenerationError(
-                        f"llama.cpp cannot take this request: {chunk}"
-                    ) from chunk
-                if isinstance(chunk, Mapping) and "error" in chunk:
-                    raise self._refusal(chunk["error"])
-                yield chunk
-        finally:
-            closed.set()
-            thread.join()
+            with closing(self._worker.pump(work, cancelled)) as chunks:
+                for chunk in chunks:
+                    if isinstance(chunk, Mapping) and "error" in chunk:
+                        raise self._refusal(chunk["error"])
+                    yield chunk
+        except (RuntimeError, TypeError, ValueError) as error:
+            raise AgentGenerationError(f"llama.cpp cannot take this request: {error}") from error
 
     def _refusal(self, error: object) -> AgentGenerationError:
         said = error if isinstance(error, Mapping) else {"message": error}
         if said.get("type") == "exceed_context_size_error":
-            return AgentGenerationError(
+            return ContextLengthError(
                 f"The conversation has {said.get('n_prompt_tokens')} tokens, and "
                 f"{self._settings.path.name} was loaded for {said.get('n_ctx')}. Give "
                 "LlamaCppModel a larger n_ctx, or shorten what steps print."
@@ -96,10 +88,7 @@ class Engine:
         return AgentGenerationError(f"llama.cpp refused the request: {said.get('message')}")
 
 
-_END = object()
 _FIRST = {"messages": [{"role": "user", "content": "1"}], "max_tokens": 1}
-_engines: WeakValueDictionary[EngineSettings, Engine] = WeakValueDictionary()
-_loading = threading.Lock()
 
 
 def engine(settings: EngineSettings) -> Engine:
@@ -109,11 +98,7 @@ def engine(settings: EngineSettings) -> Engine:
         MissingExtraError: The package `xllamacpp` is not installed.
         AgentGenerationError: llama.cpp cannot load the file.
     """
-    with _loading:
-        loaded = _engines.get(settings)
-        if loaded is None:
-            loaded = _engines[settings] = Engine(settings)
-        return loaded
+    return shared(Engine, repr(settings), lambda: Engine(settings))
 
 
 def default_threads() -> int:

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ._base import Model, ToolLike
 from ._completions import StreamReader
@@ -54,6 +54,8 @@ class LlamaCppModel(Model):
         ValueError: The file is no GGUF file.
         MissingExtraError: A package is missing; for `xllamacpp`, when the model is first asked.
     """
+
+    provider: ClassVar[str] = "llamacpp"
 
     def __init__(
         self,

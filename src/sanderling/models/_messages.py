@@ -70,6 +70,14 @@ def to_chat_messages(
     return [_entry(role, turn, flatten_as_text) for role, turn in turns]
 
 
+def no_images() -> ValueError:
+    """Returns the error for an image that a model does not take."""
+    return ValueError(
+        "this model takes text only (as flatten_messages_as_text or its capabilities say), and "
+        "the conversation holds an image: use a model that can see, or leave the image out"
+    )
+
+
 def _role(message: ChatMessage, roles: Mapping[str, str]) -> str:
     if message.tool_call_id is not None:
         return "tool"
@@ -95,10 +103,7 @@ def _content(turn: list[ChatMessage], flatten_as_text: bool) -> str | list[Entry
     if all(isinstance(part, TextPart) for part in parts):
         return "\n".join(part.text for part in parts if isinstance(part, TextPart))
     if flatten_as_text:
-        raise ValueError(
-            "this model is set to take text only (flatten_messages_as_text=True), and the "
-            "conversation holds an image: use a model that can see, or leave the image out"
-        )
+        raise no_images()
     return _joined(parts)
 
 

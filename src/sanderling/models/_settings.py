@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import enum
 import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -29,6 +30,9 @@ REMOVE_PARAMETER: Final = _Removal.REMOVE_PARAMETER
 # How REMOVE_PARAMETER is written in JSON.
 _REMOVED = {"$": "REMOVE_PARAMETER"}
 
+#: The key of a model's JSON form that names the secrets which are not in it.
+MISSING_SECRETS: Final = "missing_secrets"
+
 
 def saved(owner: str, settings: Mapping[str, object]) -> JSONObject:
     """Returns the JSON form of settings, without those that hold secrets.
@@ -48,6 +52,57 @@ def saved(owner: str, settings: Mapping[str, object]) -> JSONObject:
                 stacklevel=3,
             )
     return data
+
+
+def secrets_in(settings: object, within: str = "") -> Iterator[str]:
+    """Yields the names of the secrets that `saved` leaves out, such as ``"headers.Cookie"``."""
+    if isinstance(settings, Mapping):
+        items = [(str(name), value) for name, value in settings.items()]
+    elif isinstance(settings, list | tuple):
+        items = [(str(place), value) for place, value in enumerate(settings)]
+    else:
+        return
+    for name, value in items:
+        if not _SECRET.search(name):
+            yield from secrets_in(value, f"{within}{name}.")
+        elif value is not None:
+            yield f"{within}{name}"
+
+
+def warn_of_missing(
+    owner: str, names: Iterable[str], given: Mapping[str, object]
+) -> tuple[str, ...]:
+    """Returns those of the named secrets that were not given again, and warns of them."""
+    missing = tuple(
+        name for name in names if name not in given and name.partition(".")[0] not in given
+    )
+    if missing:
+        warnings.warn(
+            f"This {owner} was saved without its secrets: {', '.join(missing)}. Give them again, "
+            f"as in {owner}.from_dict(data, **{{{missing[0]!r}: ...}}), or keep keys in the "
+            "environment variables of their provider.",
+            stacklevel=3,
+        )
+    return missing
+
+
+def with_given(settings: Mapping[str, Any], given: Mapping[str, object]) -> dict[str, Any]:
+    """Returns the settings with others that win; ``"headers.Cookie"`` is the place of one within.
+
+    Raises:
+        ValueError: There is no such place.
+    """
+    joined: dict[str, Any] = copy.deepcopy(dict(settings))
+    for path, value in given.items():
+        *way, name = path.split(".")
+        place: Any = joined
+        try:
+            for step in way:
+                place = place[int(step)] if isinstance(place, list) else place[step]
+            place[name] = value
+        except (KeyError, IndexError, ValueError, TypeError) as error:
+            raise ValueError(f"the settings have no place {path!r}") from error
+    return joined
 
 
 def loaded(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,27 +1,11 @@
-"""Stop sequences: who refuses them, and how to do without the provider's help."""
+"""Stop sequences, without the provider's help."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from sanderling.messages import ChatMessage, ChatMessageStreamDelta
-
-# Reasoning models answer a request that has `stop` with status 400. A name may have a provider's
-# prefix ("openai/o3") and a date ("gpt-5-2025-08-07"). o3-mini takes `stop`.
-_REFUSES_STOP = (
-    re.compile(r"o3(?!-mini)([-.:].*)?"),
-    re.compile(r"o4([-.:].*)?"),
-    re.compile(r"gpt-5([-.:].*)?"),
-    re.compile(r"grok-(3-mini|4|code).*"),
-)
-
-
-def supports_stop_parameter(model_id: str) -> bool:
-    """Tells whether the model of that name takes the request parameter ``stop``."""
-    name = model_id.rpartition("/")[2].lower()
-    return not any(pattern.fullmatch(name) for pattern in _REFUSES_STOP)
 
 
 class StopCutter:
@@ -82,6 +66,9 @@ def cut_stream(
 
     The stream is read to its end, where the usage is.
     """
+    if not stop_sequences:
+        yield from deltas
+        return
     cutter = StopCutter(stop_sequences)
     for delta in deltas:
         if (piece := _cut_delta(cutter, delta)) is not None:
@@ -92,7 +79,7 @@ def cut_stream(
 
 async def acut_stream(
     deltas: AsyncIterable[ChatMessageStreamDelta], stop_sequences: Sequence[str]
-) -> AsyncIterator[ChatMessageStreamDelta]:
+) -> AsyncGenerator[ChatMessageStreamDelta, None]:
     """Does what `cut_stream` does, under asyncio."""
     cutter = StopCutter(stop_sequences)
     async for delta in deltas:

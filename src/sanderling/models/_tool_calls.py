@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -70,6 +71,23 @@ def read_arguments(call: ChatMessageToolCall) -> Any:
         return json.loads(arguments) if arguments.strip() else {}
     except (ValueError, RecursionError):
         return arguments  # a tool with one argument may want the bare text
+
+
+def as_object(arguments: object) -> Mapping[str, Any]:
+    """Returns the arguments of a call as a JSON object, for providers that take nothing else.
+
+    Args:
+        arguments: The object, or its JSON text. What is neither is put into one, as
+            ``{"arguments": ...}``.
+    """
+    if isinstance(arguments, str):
+        try:
+            arguments = json.loads(arguments) if arguments.strip() else {}
+        except (ValueError, RecursionError):
+            return {"arguments": arguments}
+    if arguments is None:
+        return {}
+    return arguments if isinstance(arguments, Mapping) else {"arguments": arguments}
 
 
 def _complete(call: ChatMessageToolCall) -> ChatMessageToolCall:

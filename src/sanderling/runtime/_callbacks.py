@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeAlias
 
 from sanderling.memory import ActionStep, MemoryStep
@@ -56,7 +57,7 @@ class CallbackRegistry:
         for callback in callbacks:
             self.append(callback)
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[StepCallback]:
         return iter([callback for _, callback in self._callbacks])
 
     def __len__(self) -> int:
@@ -64,8 +65,12 @@ class CallbackRegistry:
 
     def callback(self, step: MemoryStep, agent: object) -> list[Any]:
         """Tells all who want to hear of the step; returns what they returned."""
+        return [call() for call in self.calls(step, agent)]
+
+    def calls(self, step: MemoryStep, agent: object) -> list[Callable[[], Any]]:
+        """Returns the calls that tell all who want to hear of the step, in order."""
         return [
-            _call(callback, step, agent)
+            partial(_call, callback, step, agent)
             for step_class, callback in self._callbacks
             if isinstance(step, step_class)
         ]

@@ -11,6 +11,8 @@ from sanderling.loop import Effect, Event
 
 Performance: TypeAlias = Generator[Event, None, Any]
 AsyncPerformance: TypeAlias = AsyncGenerator["Event | Done", None]
+Perform: TypeAlias = Callable[[Effect], Performance]
+AsyncPerform: TypeAlias = Callable[[Effect], AsyncPerformance]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,9 +22,7 @@ class Done:
     value: Any
 
 
-def drive(
-    loop: Generator[Effect | Event, Any, Any], perform: Callable[[Effect], Performance]
-) -> Performance:
+def drive(loop: Generator[Effect | Event, Any, Any], perform: Perform) -> Performance:
     """Runs a loop to its end in the calling thread.
 
     Args:
@@ -55,7 +55,7 @@ def drive(
 
 
 async def adrive(
-    loop: Generator[Effect | Event, Any, Any], perform: Callable[[Effect], AsyncPerformance]
+    loop: Generator[Effect | Event, Any, Any], perform: AsyncPerform
 ) -> AsyncPerformance:
     """Runs a loop to its end under asyncio: `drive` with awaiting, its result in a last `Done`."""
     reply: Any = None

@@ -3,30 +3,39 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
+import inspect
+import threading
+from collections.abc import Awaitable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sanderling.errors import (
     AgentError,
+    AgentExecutionError,
     AgentGenerationError,
     AgentToolCallError,
     AgentToolExecutionError,
 )
+from sanderling.loop import CallTool, CheckAnswer, Effect, NestedEvent, Notify
 from sanderling.messages import ChatMessage
 
 from ._callbacks import CallbackRegistry
+from ._checks import call_check
+from ._control import Control
+from ._policies import Consult, Policy, Scope
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sanderling.loop import CallTool, CheckAnswer, Generate, Run
+    from sanderling.loop import Event, Generate, Run
+    from sanderling.messages import TokenUsage
     from sanderling.models import Model
     from sanderling.sandbox import Interpreter, ToolRequest
     from sanderling.tools import Tool
 
 
-@dataclass
+@dataclass(eq=False)
 class Services:
     """Everything a run may use.
 
@@ -36,9 +45,13 @@ class Services:
         tools: What can be called, by name.
         interpreter: Makes the sandbox of this run, when the first code action needs it.
         callbacks: Who is told of finished steps.
-        checks: Called with an answer, the memory and ``agent=``; a false value or an exception
-            sends the answer back to the model.
+        checks: Called with an answer, and the memory and ``agent=`` where they take them; a false
+            value or an exception sends the answer back to the model.
         agent: Returns what callbacks and checks get to see as the agent.
+        path: The names of the agents from the outermost one to this one.
+        policies: Around the effects of this run and of the runs beneath it; the first is outermost.
+        own_policies: Around those of this run only, inside of the others.
+        control: Ends the run from outside.
     """
 
     run: Run
@@ -48,6 +61,21 @@ class Services:
     callbacks: CallbackRegistry = field(default_factory=CallbackRegistry)
     checks: Sequence[Callable[..., Any]] = ()
     agent: Callable[[], object] = lambda: None
+    path: str = ""
+    policies: tuple[Policy, ...] = ()
+    own_policies: tuple[Policy, ...] = ()
+    control: Control = field(default_factory=Control)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def all_policies(self) -> tuple[Policy, ...]:
+        """All that hold for this run, the outermost first."""
+        return (*self.policies, *self.own_policies)
+
+    @property
+    def scope(self) -> Scope:
+        """What policies are told of this run."""
+        return Scope(self.run, self.model, self.path)
 
     def request(self, effect: Generate) -> dict[str, Any]:
         """Returns the keyword arguments of the model call."""
@@ -82,9 +110,7 @@ class Services:
         try:
             return tool, tool.validate_arguments(effect.arguments)
         except (ValueError, TypeError) as error:
-            raise AgentToolCallError(
-                f"The call of {tool.name!r} does not fit it: {error}"
-            ) from error
+            raise _misfit(tool, error) from error
 
     def with_state(self, effect: CallTool) -> CallTool:
         """Returns the call, with arguments that name a variable of the run replaced by it."""
@@ -95,35 +121,75 @@ class Services:
             key: state[value] if isinstance(value, str) and value in state else value
             for key, value in arguments.items()
         }
-        return type(effect)(effect.id, effect.name, replaced)
+        return CallTool(effect.id, effect.name, replaced)
 
-    def bound(self, request: ToolRequest) -> dict[str, Any]:
-        """Returns the arguments of a call made by code, by parameter name.
+    def bound(self, request: ToolRequest) -> CallTool | Consult:
+        """Returns the call that code asks for, with its arguments by parameter name.
+
+        A member of a `HostObject` is no tool: it is only called.
 
         Raises:
             AgentToolCallError: There is no such tool, or the arguments cannot be bound to it.
         """
+        if request.method is not None:
+            return Consult(partial(_call_member, request, request.method), blocks=True)
         tool = self.tools.get(request.name)
         if tool is None:
             raise AgentToolCallError(f"There is no tool {request.name!r}.")
         try:
-            return tool.bind(request.args, request.kwargs)
+            return CallTool(request.id, request.name, tool.bind(request.args, request.kwargs))
         except TypeError as error:
-            raise AgentToolCallError(
-                f"The call of {tool.name!r} does not fit it: {error}"
-            ) from error
+            raise _misfit(tool, error) from error
 
-    def complaint(self, effect: CheckAnswer) -> str | None:
-        """Returns what the first failing check says of an answer."""
+    def is_settled(self, effect: Effect) -> bool:
+        """Whether an effect asks for nobody: there are no checks, or no callbacks."""
+        if isinstance(effect, CheckAnswer):
+            return not self.checks
+        return isinstance(effect, Notify) and not len(self.callbacks)
+
+    def complaint(self, effect: CheckAnswer) -> Generator[Effect, Any, str | None]:
+        """Asks the checks; returns what the first failing one says of an answer."""
         for check in self.checks:
             name = getattr(check, "__name__", repr(check))
+            called = partial(call_check, check, effect.answer, self.run.memory, self.agent())
             try:
-                if check(effect.answer, self.run.memory, agent=self.agent()):
+                if (yield Consult(called)):
                     continue
             except Exception as error:
                 return f"The final answer was refused by the check {name!r}: {error}"
             return f"The final answer was refused by the check {name!r}. Give another one."
         return None
+
+    def told(self, effect: Notify) -> Generator[Effect, Any, None]:
+        """Tells the callbacks of a step, one after the other."""
+        for call in self.callbacks.calls(effect.step, self.agent()):
+            yield Consult(call)
+
+    def nested(self, event: Event, call: CallTool, path: str) -> NestedEvent:
+        """Returns an event of an errand as this run tells it."""
+        if isinstance(event, NestedEvent):
+            return event.within(call.id)
+        return NestedEvent(path, call.id, event)
+
+    def spend(self, usage: TokenUsage) -> None:
+        """Adds what an errand cost; from any thread."""
+        with self._lock:
+            self.run.usage += usage
+
+
+def _call_member(request: ToolRequest, member: Callable[..., object]) -> object:
+    try:
+        value = member(*request.args, **request.kwargs)
+    except Exception as error:
+        raise tool_failure(request.name, error) from error
+    return _awaited(request.name, value) if inspect.isawaitable(value) else value
+
+
+async def _awaited(name: str, value: Awaitable[object]) -> object:
+    try:
+        return await value
+    except Exception as error:
+        raise tool_failure(name, error) from error
 
 
 def _misfit(tool: Tool, error: Exception) -> AgentToolCallError:
@@ -146,6 +212,6 @@ def as_reply(model: Model, reply: object) -> ChatMessage:
 
 def tool_failure(name: str, error: Exception) -> AgentError:
     """Returns what the model is told of a tool that raised."""
-    if isinstance(error, AgentError):
+    if isinstance(error, AgentExecutionError):
         return error
     return AgentToolExecutionError(f"The tool {name!r} raised {type(error).__name__}: {error}")

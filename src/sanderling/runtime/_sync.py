@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import contextvars
+import inspect
+import threading
 import time
+from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
+from sanderling.errors import AgentStoppedError
 from sanderling.loop import (
     CallTool,
     CheckAnswer,
@@ -23,14 +28,22 @@ from sanderling.loop import (
 from sanderling.messages import agglomerate_stream_deltas
 from sanderling.sandbox import CodeResult, Printed, ToolRequest
 
+from ._delegates import Delegate
+from ._drivers import drive
+from ._policies import Consult, under
 from ._services import Services, as_reply, tool_failure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
+    from sanderling.loop import Event
+    from sanderling.messages import ChatMessage, ChatMessageStreamDelta
     from sanderling.sandbox import Interpreter
 
     from ._drivers import Performance
+
+
+_MOST_THREADS = 32
 
 
 class Performer:
@@ -42,106 +55,210 @@ class Performer:
 
     Args:
         services: What to use.
-        max_threads: How many calls may run together; `None` leaves it to the pool.
+        max_threads: How many calls may run together; 32 by default.
+
+    Attributes:
+        perform: Carries one effect out, under the policies of the run, until that is stopped:
+            yields events, returns the reply.
     """
 
     def __init__(self, services: Services, max_threads: int | None = None) -> None:
         self._services = services
         self._max_threads = max_threads
         self._pool: ThreadPoolExecutor | None = None
+        self._control = services.control
+        self._perform = under(services.all_policies, services.scope, self._carry_out)
+        self.perform = self._control.guard(self._perform)
 
     def close(self) -> None:
-        """Ends the pool; calls in progress are waited for."""
+        """Ends the pool; calls in progress are waited for, unless the run was stopped."""
         if self._pool is not None:
-            self._pool.shutdown(cancel_futures=True)
+            self._pool.shutdown(wait=not self._control.stopped, cancel_futures=True)
             self._pool = None
 
-    def perform(self, effect: Effect) -> Performance:
-        """Carries one effect out: yields events, returns the reply."""
+    def _carry_out(self, effect: Effect) -> Performance:
         match effect:
             case Generate():
                 return (yield from self._generate(effect))
             case ExecuteCode():
                 return (yield from self._execute(effect))
             case CallTool():
-                return self._call(effect)
+                return (yield from self._call(effect))
             case Together():
-                return self._together(effect)
-            case CheckAnswer():
-                return self._services.complaint(effect)
-            case Notify():
-                self._services.callbacks.callback(effect.step, self._services.agent())
+                return (yield from self._together(effect))
+            case CheckAnswer() | Notify() if self._services.is_settled(effect):
                 return None
+            case CheckAnswer():
+                return (yield from drive(self._services.complaint(effect), self._carry_out))
+            case Notify():
+                # Callbacks are the caller's own: they are not broken off.
+                return (yield from drive(self._services.told(effect), _told))
+            case Consult():
+                return self._control.call(lambda: _finished(effect.function()))
             case Now():
                 return time.time()
         raise TypeError(f"nobody knows how to carry out {effect!r}")
 
     def _generate(self, effect: Generate) -> Performance:
-        model = self._services.model
         request = self._services.request(effect)
         try:
             if not effect.stream:
-                return as_reply(model, model.generate(**request))
+                return self._reply(request)
             deltas = []
-            with closing(model.generate_stream(**request)) as stream:
-                for delta in stream:
+            with closing(self._stream(request)) as stream:
+                while (delta := self._control.call(lambda: next(stream, None))) is not None:
                     deltas.append(delta)
                     yield delta
             return agglomerate_stream_deltas(deltas)
         except Exception as error:
             raise self._services.generation_error(error) from error
 
-    def _call(self, effect: CallTool) -> Any:
-        tool, arguments = self._services.find(effect)
+    def _reply(self, request: dict[str, Any]) -> ChatMessage:
+        model = self._services.model
+        if _breakable():
+            return as_reply(model, self._control.call(lambda: model.generate(**request)))
+        from sanderling._bridge import wait_for
+
+        reply = self._control.call(lambda: wait_for(model.agenerate(**request)))
+        return as_reply(model, reply)
+
+    def _stream(self, request: dict[str, Any]) -> Any:
+        model = self._services.model
+        if _breakable():
+            return model.generate_stream(**request)
+        from sanderling.models._twins import iterate
+
+        deltas: Iterator[ChatMessageStreamDelta] = iterate(model.agenerate_stream(**request))
+        return deltas
+
+    def _call(self, effect: CallTool) -> Performance:
+        services = self._services
+        tool, arguments = services.find(effect)
         try:
-            return tool.invoke(arguments)
+            if not isinstance(tool, Delegate):
+                return self._control.call(lambda: tool.invoke(arguments))
+            errand = tool.begin(arguments, services)
+            try:
+                with closing(errand.events()) as events:
+                    for event in events:
+                        yield services.nested(event, effect, errand.path)
+            finally:
+                services.spend(errand.usage)
+            return errand.report()
         except Exception as error:
             raise tool_failure(effect.name, error) from error
 
-    def _outcome(self, effect: CallTool) -> Outcome:
+    def _outcome(self, effect: CallTool) -> Performance:
         try:
-            return Outcome(self._call(effect))
+            return Outcome((yield from self._perform(effect)))
+        except AgentStoppedError:
+            raise
         except Exception as error:
             return Outcome(error=error)
 
-    def _together(self, effect: Together) -> list[Outcome]:
+    def _together(self, effect: Together) -> Performance:
         calls = [self._services.with_state(call) for call in effect.effects]
         if len(calls) == 1:
-            return [self._outcome(calls[0])]
-        return [future.result() for future in [self._submit(self._outcome, c) for c in calls]]
+            return [(yield from self._outcome(calls[0]))]
+        inbox: SimpleQueue[Event | Future[Outcome] | None] = SimpleQueue()
+        with self._control.waking(lambda: inbox.put(None)):
+            outcomes = [self._outcome(call) for call in calls]
+            futures = [self._submit(self._collected, one, inbox.put) for one in outcomes]
+            for future in futures:
+                future.add_done_callback(inbox.put)
+            missing = len(futures)
+            while missing:
+                item = inbox.get()
+                self._control.check()
+                if isinstance(item, Future):
+                    item.result()  # one that must end the run does so now
+                    missing -= 1
+                elif item is not None:
+                    yield item
+        return [future.result() for future in futures]
 
     def _execute(self, effect: ExecuteCode) -> Performance:
         interpreter = self._services.interpreter()
         waiting: list[Future[None]] = []
-        execution = interpreter.execute(effect.code)
-        with closing(execution):
+        told: deque[Event] = deque()
+        with (
+            self._control.waking(interpreter.interrupt),
+            closing(interpreter.execute(effect.code)) as execution,
+        ):
             while True:
                 try:
                     event = next(execution)
                 except StopIteration as done:
                     result: CodeResult = done.value
                     break
+                while told:
+                    yield told.popleft()
                 match event:
                     case Printed():
                         yield CodeOutputDelta(event.text)
                     case ToolRequest(alone=True):
-                        self._answer(interpreter, event)
+                        yield from self._answer(interpreter, event)
                     case ToolRequest():
-                        waiting.append(self._submit(self._answer, interpreter, event))
+                        answer = self._answer(interpreter, event)
+                        waiting.append(self._submit(self._collected, answer, told.append))
         for future in waiting:
             future.result()
+        yield from told
         return result
 
-    def _answer(self, interpreter: Interpreter, request: ToolRequest) -> None:
+    def _answer(self, interpreter: Interpreter, request: ToolRequest) -> Performance:
         try:
-            arguments = self._services.bound(request)
-            value = self._call(CallTool(request.id, request.name, arguments))
+            value = yield from self._perform(self._services.bound(request))
+        except AgentStoppedError as error:
+            interpreter.fail(request, str(error))
+            if not request.alone:
+                interpreter.interrupt()  # this thread does not drive: the code has to be told
+            raise
         except Exception as error:
             interpreter.fail(request, str(error))
         else:
             interpreter.reply(request, value)
 
+    def _collected(self, performance: Performance, tell: Callable[[Event], object]) -> Any:
+        """Carries a performance out in a thread of the pool; its events go to `tell`."""
+        driven = self._control.driven(performance)
+        while True:
+            try:
+                event = next(driven)
+            except StopIteration as done:
+                return done.value
+            tell(event)
+
     def _submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
         if self._pool is None:
-            self._pool = ThreadPoolExecutor(self._max_threads, thread_name_prefix="sanderling-tool")
+            self._pool = ThreadPoolExecutor(
+                self._max_threads or _MOST_THREADS, thread_name_prefix="sanderling-tool"
+            )
         return self._pool.submit(contextvars.copy_context().run, function, *args)
+
+
+def _breakable() -> bool:
+    """Returns whether a stopped run can break off whatever this thread waits for.
+
+    In other threads models are asked through the private event loop, where they can be cancelled.
+    """
+    return threading.current_thread() is threading.main_thread()
+
+
+def _told(effect: Effect) -> Performance:
+    """Carries out what tells callbacks of a step."""
+    yield from ()
+    if not isinstance(effect, Consult):
+        raise TypeError(f"callbacks ask for nothing but to be called, not for {effect!r}")
+    return _finished(effect.function())
+
+
+def _finished(value: Any) -> Any:
+    if not inspect.isawaitable(value):
+        return value
+    from sanderling._bridge import wait_for
+
+    async def finish() -> Any:
+        return await value
+
+    return wait_for(finish())

@@ -17,17 +17,30 @@ if TYPE_CHECKING:
     from ._checkup import try_executors as try_executors
     from ._create import create_interpreter as create_interpreter
     from ._executor import CodeOutput as CodeOutput
-    from ._executor import LocalPythonExecutor as LocalPythonExecutor
+    from ._executor import InterpreterExecutor as InterpreterExecutor
     from ._executor import PythonExecutor as PythonExecutor
+    from ._executors import BlaxelExecutor as BlaxelExecutor
+    from ._executors import DockerExecutor as DockerExecutor
+    from ._executors import E2BExecutor as E2BExecutor
+    from ._executors import LocalPythonExecutor as LocalPythonExecutor
+    from ._executors import ModalExecutor as ModalExecutor
+    from ._executors import RemotePythonExecutor as RemotePythonExecutor
+    from ._executors import WasmExecutor as WasmExecutor
+    from ._executors import create_executor as create_executor
+    from ._host_values import HostObject as HostObject
     from ._interpreter import CodeResult as CodeResult
     from ._interpreter import Interpreter as Interpreter
     from ._interpreter import Printed as Printed
     from ._interpreter import ToolRequest as ToolRequest
     from ._interpreter import ToolSpec as ToolSpec
+    from ._old_names import LocalPythonInterpreter as LocalPythonInterpreter
+    from ._old_names import fix_final_answer_code as fix_final_answer_code
+    from ._plugged import interpreter_of as interpreter_of
+    from ._snapshots import Snapshot as Snapshot
     from .kernel import BASE_BUILTIN_MODULES as BASE_BUILTIN_MODULES
     from .kernel import CodecError as CodecError
-    from .kernel import Opaque as Opaque
     from .kernel import Record as Record
+    from .kernel import SandboxValue as SandboxValue
     from .lockdown import probe as probe
 
 __getattr__, __dir__, __all__ = lazy(
@@ -36,21 +49,34 @@ __getattr__, __dir__, __all__ = lazy(
         "Attempt": "._checkup",
         "BASE_BUILTIN_MODULES": ".kernel",
         "Checkup": "._checkup",
+        "BlaxelExecutor": "._executors",
         "CodeOutput": "._executor",
         "CodeResult": "._interpreter",
         "CodecError": ".kernel",
+        "DockerExecutor": "._executors",
+        "E2BExecutor": "._executors",
         "Executor": "._checkup",
+        "HostObject": "._host_values",
         "Interpreter": "._interpreter",
-        "LocalPythonExecutor": "._executor",
-        "Opaque": ".kernel",
+        "InterpreterExecutor": "._executor",
+        "LocalPythonExecutor": "._executors",
+        "LocalPythonInterpreter": "._old_names",
+        "ModalExecutor": "._executors",
         "Printed": "._interpreter",
         "PythonExecutor": "._executor",
         "Record": ".kernel",
+        "RemotePythonExecutor": "._executors",
+        "SandboxValue": ".kernel",
+        "Snapshot": "._snapshots",
         "ToolRequest": "._interpreter",
         "ToolSpec": "._interpreter",
         "Wall": "._checkup",
+        "WasmExecutor": "._executors",
         "check_up": "._checkup",
+        "create_executor": "._executors",
         "create_interpreter": "._create",
+        "fix_final_answer_code": "._old_names",
+        "interpreter_of": "._plugged",
         "probe": ".lockdown",
         "try_executors": "._checkup",
     },

@@ -11,12 +11,14 @@ import textwrap
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 from sanderling.errors import (
     MissingExtraError,
     SandboxError,
+    SandboxLimitExceeded,
     SandboxTimeout,
     SandboxUnavailable,
 )
@@ -27,7 +29,7 @@ from .lockdown import probe
 if TYPE_CHECKING:
     from ._interpreter import CodeResult, Interpreter
 
-MEMORY, FILE = 1 << 30, 1 << 20
+MEMORY, FILE, FOLDER = 1 << 30, 1 << 20, 4 << 20
 """Limits in bytes where they are tried: small ones, that the machine itself does not set."""
 
 _PATIENCE = 20.0  # seconds for an attempt on a loaded machine
@@ -37,6 +39,12 @@ _ALWAYS_BUILT = {
     "no_new_privs": "no program can give privileges",
     "capabilities": "",
     "rlimits": "",
+}
+# What a provider's machines take: its package, and where its key is looked for.
+_HOSTED = {
+    "e2b": ("e2b", "E2B_API_KEY"),
+    "modal": ("modal", "MODAL_TOKEN_ID"),
+    "blaxel": ("blaxel", "BL_API_KEY"),
 }
 _UNUSED = "no sandbox has it in force"
 _REACHED = "reached"
@@ -171,6 +179,12 @@ _TRIES = (
     ),
 )
 
+_FILL = """
+import time
+for number in range({count}):
+    with open(f"fill-{{number}}", "wb") as file: file.write(bytes({size}))
+    time.sleep(0.01)
+"""
 _SCRIPT = """
 import errno, os, socket, subprocess, sys, tempfile
 try:
@@ -204,9 +218,10 @@ def check_up() -> Checkup:
         timeout_seconds=_PATIENCE,
         memory_bytes=MEMORY,
         file_bytes=FILE,
+        workdir_bytes=FOLDER,
     )
     try:
-        return Checkup(walls, (*try_walls(tried), stopped))
+        return Checkup(walls, (*try_walls(tried), try_to_fill(tried), stopped))
     except SandboxUnavailable as error:
         return Checkup(walls, (stopped,), refusal=str(error))
     finally:
@@ -238,11 +253,31 @@ def try_to_run_on(python: Interpreter) -> Attempt:
     return Attempt("run without end", held, detail)
 
 
+def try_to_fill(python: Interpreter) -> Attempt:
+    """Tries to write more than the work folder may hold, in files that are small enough each.
+
+    Raises:
+        SandboxUnavailable: It cannot be opened.
+    """
+    result = _run(python, _FILL.format(size=FILE // 2, count=50 * FOLDER // FILE))
+    held = isinstance(result.error, SandboxLimitExceeded)
+    said = str(result.error).partition(".")[0] if held else f"ended: {_last_line(result)}"
+    return Attempt("fill the disk", held, said)
+
+
 def try_executors() -> Iterator[Executor]:
-    """Runs a line of code in every place there is."""
+    """Runs a line of code in every place of this machine; tells what others lack."""
     for name in get_args(ExecutorType):
-        if name != "auto":
+        if name != "auto" and name not in _HOSTED:
             yield _try_executor(name)
+    for name, (package, key) in _HOSTED.items():
+        lacks = []
+        if find_spec(package) is None:
+            lacks.append(f"the package: pip install {package}")
+        if not os.environ.get(key):
+            lacks.append(f"a key: {key} is not set")
+        detail = f"lacks {' and '.join(lacks)}" if lacks else f"not tried: {key} is set"
+        yield Executor(name, works=not lacks, detail=detail)
 
 
 def _try_executor(name: str) -> Executor:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import contextvars
-import inspect
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
-from ._create import create_interpreter
-from ._interpreter import CodeResult, ToolRequest, ToolSpec
+from sanderling.errors import SandboxError
+
+from ._interpreter import CodeResult, Interpreter, ToolRequest, ToolSpec
+from ._serving import Function, ServingInterpreter
+from ._snapshots import NO_SNAPSHOTS, Snapshot, SnapshotInterpreter
 
 
 class CodeOutput(NamedTuple):
@@ -24,7 +24,10 @@ class CodeOutput(NamedTuple):
 
 
 class PythonExecutor(ABC):
-    """Runs pieces of code that share their variables."""
+    """Runs pieces of code that share their variables.
+
+    An agent takes whatever has these methods as ``executor=``, subclass or not.
+    """
 
     @abstractmethod
     def send_tools(self, tools: Mapping[str, Callable[..., object]]) -> None:
@@ -47,62 +50,70 @@ class PythonExecutor(ABC):
                 tells how: `InterpreterError`, `SandboxTimeout`, `SandboxCrashed`.
         """
 
+    def snapshot(self) -> Snapshot:
+        """Keeps the variables and files as they are now.
+
+        Raises:
+            SandboxError: This executor cannot.
+        """
+        raise SandboxError(NO_SNAPSHOTS)
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Makes variables and files what they were when `snapshot` made this.
+
+        Raises:
+            SandboxError: This executor cannot, or it is not its snapshot.
+        """
+        raise SandboxError(NO_SNAPSHOTS)
+
+    def fork(self) -> Self:
+        """Makes a second executor with the same variables, tools and files, that goes its own way.
+
+        Raises:
+            SandboxError: This executor cannot.
+        """
+        raise SandboxError(NO_SNAPSHOTS)
+
     def cleanup(self) -> None:  # noqa: B027 - an executor may well hold nothing
         """Frees what the executor holds. May be called again."""
 
 
-class LocalPythonExecutor(PythonExecutor):
-    """Runs code in a locked process of this machine; functions are called back in this one.
+class InterpreterExecutor(PythonExecutor):
+    """An interpreter as an executor: all executors of this library are such.
 
-    ::
-
-        with LocalPythonExecutor(["numpy"]) as python:
-            python("import numpy").output
-            python("numpy.arange(3).sum()").output
+    Nothing is started before the first piece of code.
 
     Args:
-        additional_authorized_imports: What may be imported beside `BASE_BUILTIN_MODULES`.
-        max_print_outputs_length: Characters that a piece of code may print; 50,000 by default.
+        interpreter: What `create_interpreter` made. It is the executor's from here on.
         additional_functions: Functions that are there beside the tools.
-        timeout_seconds: How long a piece of code may run; None for no limit.
-        **executor_kwargs: Settings of the sandbox, such as ``memory_bytes``.
     """
 
     def __init__(
-        self,
-        additional_authorized_imports: Sequence[str] = (),
-        max_print_outputs_length: int | None = None,
-        additional_functions: Mapping[str, Callable[..., object]] | None = None,
-        timeout_seconds: float | None = 30,
-        **executor_kwargs: Any,
+        self, interpreter: Interpreter, additional_functions: Mapping[str, Function] | None = None
     ) -> None:
+        self._interpreter = interpreter
         self._functions = dict(additional_functions or {})
-        self._callables: dict[str, Callable[..., object]] = {}
-        self._interpreter = create_interpreter(
-            "local",
-            additional_authorized_imports=additional_authorized_imports,
-            timeout_seconds=timeout_seconds,
-            max_print_outputs_length=max_print_outputs_length,
-            **executor_kwargs,
-        )
         self.send_tools({})
 
-    def send_tools(self, tools: Mapping[str, Callable[..., object]]) -> None:
+    @property
+    def layers(self) -> Mapping[str, object]:
+        """The walls in force; empty before the first piece of code."""
+        return self._interpreter.layers
+
+    def send_tools(self, tools: Mapping[str, Function]) -> None:
         """Makes functions callable by name; ``final_answer`` is the one that ends the task."""
-        self._callables = {**self._functions, **tools}
-        self._interpreter.set_tools(
-            [
-                ToolSpec.of(name, function, inspect.getdoc(function) or "")
-                for name, function in self._callables.items()
-            ]
-        )
+        self._serving = ServingInterpreter(self._interpreter, {**self._functions, **tools})
+
+    def serve(self, specs: Sequence[ToolSpec]) -> Interpreter:
+        """Returns the interpreter, for somebody who answers the calls of these tools himself."""
+        named = {spec.name for spec in specs}
+        own = {name: f for name, f in self._functions.items() if name not in named}
+        interpreter = ServingInterpreter(self._interpreter, own) if own else self._interpreter
+        interpreter.set_tools(specs)
+        return interpreter
 
     def send_variables(self, variables: Mapping[str, object]) -> None:
-        """Sets variables.
-
-        Raises:
-            CodecError: A value cannot enter the sandbox.
-        """
+        """Sets variables: data is copied, a `HostObject` is referred to."""
         self._interpreter.set_variables(variables)
 
     def __call__(self, code: str, state: Mapping[str, object] | None = None) -> CodeOutput:
@@ -114,46 +125,44 @@ class LocalPythonExecutor(PythonExecutor):
             raise result.error
         return CodeOutput(result.output, result.logs, result.is_final_answer)
 
-    def _run(self, code: str) -> CodeResult:
-        pool: ThreadPoolExecutor | None = None
-        answers: list[Future[None]] = []
-        execution = self._interpreter.execute(code)
-        try:
-            with closing(execution):
-                while True:
-                    event = next(execution)
-                    if not isinstance(event, ToolRequest):
-                        continue
-                    if event.alone:
-                        self._answer(event)
-                        continue
-                    pool = pool or ThreadPoolExecutor()
-                    context = contextvars.copy_context()
-                    answers.append(pool.submit(context.run, self._answer, event))
-        except StopIteration as done:
-            result: CodeResult = done.value
-            return result
-        finally:
-            if pool is not None:
-                pool.shutdown()
-            for answer in answers:
-                answer.result()
+    def snapshot(self) -> Snapshot:
+        """Keeps the variables and files as they are now. See `SnapshotInterpreter.snapshot`."""
+        return self._copyable().snapshot()
 
-    def _answer(self, request: ToolRequest) -> None:
-        function = self._callables.get(request.name)
-        if function is None:
-            self._interpreter.fail(request, f"there is no tool {request.name!r}")
-            return
-        try:
-            value = function(*request.args, **request.kwargs)
-        except Exception as error:
-            self._interpreter.fail(request, f"{type(error).__name__}: {error}")
-        else:
-            self._interpreter.reply(request, value)
+    def restore(self, snapshot: Snapshot) -> None:
+        """Makes variables and files what they were. See `SnapshotInterpreter.restore`."""
+        self._copyable().restore(snapshot)
+
+    def fork(self) -> Self:
+        """Makes a second executor that goes its own way. See `SnapshotInterpreter.fork`."""
+        twin = copy.copy(self)
+        twin._interpreter = self._copyable().fork()
+        twin._serving = self._serving.over(twin._interpreter)
+        return twin
+
+    def _copyable(self) -> SnapshotInterpreter:
+        if not isinstance(self._interpreter, SnapshotInterpreter):
+            raise SandboxError(NO_SNAPSHOTS)
+        return self._interpreter
+
+    def _run(self, code: str) -> CodeResult:
+        execution = self._serving.execute(code)
+        while True:
+            try:
+                event = next(execution)
+            except StopIteration as done:
+                result: CodeResult = done.value
+                return result
+            if isinstance(event, ToolRequest):
+                self._interpreter.fail(event, f"there is no tool {event.name!r}")
 
     def cleanup(self) -> None:
-        """Ends the process and removes its work folder. May be called again."""
+        """Ends the sandbox and removes what it leaves behind. May be called again."""
         self._interpreter.close()
+
+    def delete(self) -> None:
+        """Does what `cleanup` does."""
+        self.cleanup()
 
     def __enter__(self) -> Self:
         return self

@@ -73,6 +73,8 @@ class ToolRequest:
         kwargs: Keyword arguments, as the code wrote them.
         alone: Whether the code has no other thread that could call meanwhile: then the tool may run
             in the thread that drives, which is the one that things bound to a thread belong to.
+        method: What to call, where it is a member of a `HostObject` and no tool. It may be a
+            coroutine function. `name` is then that of the object's class, a dot, and its own.
     """
 
     id: str
@@ -80,6 +82,7 @@ class ToolRequest:
     args: tuple[object, ...]
     kwargs: dict[str, object]
     alone: bool
+    method: Callable[..., object] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +91,7 @@ class CodeResult:
 
     Attributes:
         output: The final answer, or the value of the last expression. A value that cannot leave the
-            sandbox is an `Opaque` that shows its repr.
+            sandbox is a `SandboxValue`.
         text: What ``str()`` says of it.
         logs: What the code printed.
         is_final_answer: Whether the step gave the final answer.
@@ -108,8 +111,9 @@ class CodeResult:
 class Interpreter(Protocol):
     """One live sandbox: the Python of one run. Variables stay from step to step.
 
-    It starts when the first step needs it. If it has to be killed, the next step starts a new one,
-    which gets the same tools and the variables of `set_variables`.
+    It starts when the first step needs it. If it has to be killed, the next step finds the
+    variables as they were before, where the sandbox can be copied; or else a new one, which gets
+    the same tools and the variables of `set_variables`.
     """
 
     @property
@@ -132,8 +136,8 @@ class Interpreter(Protocol):
     def set_variables(self, variables: Mapping[str, object]) -> None:
         """Sets variables, from the next step on.
 
-        Raises:
-            CodecError: A value cannot enter the sandbox.
+        Data, functions, classes and instances of dataclasses and pydantic models are copied. A
+        `HostObject`, and whatever else cannot be copied, stays here: the variable refers to it.
         """
 
     def execute(self, code: str) -> Generator[ToolRequest | Printed, None, CodeResult]:

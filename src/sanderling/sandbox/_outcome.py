@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sanderling.errors import InterpreterError, SandboxCrashed, SandboxError, SandboxTimeout
+from sanderling.errors import (
+    InterpreterError,
+    SandboxCrashed,
+    SandboxError,
+    SandboxLimitExceeded,
+    SandboxTimeout,
+)
 
 from . import kernel
 from ._interpreter import CodeResult
+from ._limits import LESS_TIME, Excess
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +36,7 @@ class Finished:
         error: What it raised.
         interrupted: Whether an interrupt reached the code.
         threads: How many threads of the code still run.
+        imported: Which of `kernel.PRELOADABLE` it was the first to load.
     """
 
     output: object
@@ -36,6 +44,7 @@ class Finished:
     error: Fault | None
     interrupted: bool
     threads: int
+    imported: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True)
@@ -44,22 +53,25 @@ class StepLimits:
 
     Attributes:
         seconds: How long it might run.
-        overdue: Whether it ran longer.
+        excess: What it did that it may not.
     """
 
     seconds: float | None
-    overdue: bool = False
+    excess: Excess | None = None
+
+    def is_overdue(self) -> None:
+        """Takes note that the time is over."""
+        self.excess = self.excess or Excess(f"exceeded {self.seconds:g} s", LESS_TIME)
 
     def result(self, finished: Finished, logs: str) -> CodeResult:
         """Returns the result of a step without a final answer."""
         told = "" if finished.error is None else finished.error.traceback
         error: SandboxError | None = None
-        if finished.interrupted and self.overdue:
-            error = SandboxTimeout(
-                f"The step exceeded {self.seconds:g} s and was stopped. Variables keep what they "
-                f"had then. Do it in smaller steps, or faster.\n{told}".rstrip(),
-                logs,
-            )
+        if self.excess is not None and (finished.interrupted or finished.error is None):
+            stopped = " and was stopped" if finished.interrupted else ""
+            what = f"The step {self.excess.did}{stopped}. Variables keep what they had then, and "
+            text = f"{what}files stay. {self.excess.advice}\n{told}".rstrip()
+            error = _over_limit(self.excess, text, logs)
         elif finished.interrupted:
             error = InterpreterError(f"The step was interrupted.\n{told}".rstrip(), logs)
         elif finished.error is not None:
@@ -74,9 +86,16 @@ class StepLimits:
         Args:
             gone: What became of the interpreter.
         """
-        if self.overdue:
-            return SandboxTimeout(f"The step exceeded {self.seconds:g} s and did not stop. {gone}")
-        return SandboxCrashed(f"The step was interrupted and did not stop. {gone}")
+        if self.excess is None:
+            return SandboxCrashed(f"The step was interrupted and did not stop. {gone}")
+        how = "was killed" if self.excess.final else "did not stop"
+        text = f"The step {self.excess.did} and {how}. {gone} {self.excess.advice}"
+        return _over_limit(self.excess, text)
+
+
+def _over_limit(excess: Excess, text: str, logs: str = "") -> SandboxError:
+    kind = SandboxTimeout if excess.advice == LESS_TIME else SandboxLimitExceeded
+    return kind(text, logs)
 
 
 def final_result(answer: object, logs: str, threads: int = 0) -> CodeResult:

@@ -4,101 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import itertools
-import socket
-import threading
 import weakref
-from collections.abc import AsyncGenerator, Generator, Iterator, Mapping, Sequence
-from types import MappingProxyType
-from typing import Protocol
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from sanderling.errors import (
-    InterpreterError,
-    SandboxCrashed,
-    SandboxError,
-    SandboxUnavailable,
-)
+from sanderling.errors import SandboxError, SandboxUnavailable
 
-from . import kernel
-from ._clock import StepClock
-from ._interpreter import CodeResult, Printed, ToolRequest, ToolSpec
-from ._outcome import Finished, StepLimits, final_result
-from ._session import Event, Ready, Session
-from ._wire import Wire
+from ._exchange import Exchange, Settings
+from ._outcome import Finished
+from ._resources import Resources
+from ._session import Event, Ready
+from ._snapshots import NO_SNAPSHOTS, CopyableBackend, CopyableLink, Snapshot, arrived, order
 
-START = 30.0
-_READS = 16  # that may bring nothing, before others get their turn
+if TYPE_CHECKING:
+    from ._backend import Backend, Link
+    from ._interpreter import CodeResult, Printed, ToolRequest, ToolSpec
+    from ._wire import Wire
 
-
-class Link(Protocol):
-    """A kernel that runs somewhere."""
-
-    @property
-    def socket(self) -> socket.socket:
-        """What leads to it."""
-
-    def interrupt(self) -> None:
-        """Sends SIGINT, or what does the same there."""
-
-    def kill(self) -> str:
-        """Ends the kernel; tells how it ended, such as ``"exit status 3"``."""
-
-
-class Backend(Protocol):
-    """Where the kernels of one interpreter run, one at a time."""
-
-    @property
-    def ways_out(self) -> str:
-        """What somebody can do whose machine cannot start a kernel here."""
-
-    @property
-    def files_remain(self) -> bool:
-        """Whether the work folder outlives the kernel."""
-
-    @property
-    def grace(self) -> float:
-        """Seconds that a step has to stop when it is interrupted, before the kernel is killed."""
-
-    def start(self) -> Link:
-        """Starts a kernel, in the place of the one before. It speaks up when it is locked.
-
-        Raises:
-            SandboxUnavailable: It cannot be started here.
-        """
-
-    def close(self) -> None:
-        """Ends the kernel and removes all that is left behind. May be called again."""
-
-
-class _Resources:
-    """What must not outlive the interpreter; apart from it, so that a finalizer can hold it."""
-
-    def __init__(self, backend: Backend) -> None:
-        self.backend = backend
-        self.link: Link | None = None
-        self.wire: Wire | None = None
-        self.busy = False
-        self.closed = False
-
-    def drop(self) -> str:
-        """Ends the kernel, if there is one; tells how it ended."""
-        link, wire = self.link, self.wire
-        self.link = self.wire = None
-        story = "" if link is None else link.kill()
-        if wire is not None:
-            wire.close()
-        return story
-
-    def release(self) -> None:
-        self.busy = False
-        if self.closed:
-            self.drop()
-
-    def close(self) -> None:
-        self.closed = True
-        if not self.busy:
-            self.drop()
-        self.backend.close()  # a step in progress sees its kernel die, and ends
+_TURN = 0.1  # seconds
 
 
 class RemoteInterpreter:
@@ -108,7 +31,12 @@ class RemoteInterpreter:
         backend: Where the kernel runs.
         imports: What the code may import beside `BASE_BUILTIN_MODULES`.
         timeout_seconds: How long a step may run, tool calls not counted; None for no limit.
+        cpu_seconds: How much processor time a step may take; None for no limit.
         max_output: Characters that a step may print.
+        max_tool_calls: Tool calls that a step may make.
+        on_imports: Is told which of `kernel.PRELOADABLE` a step was the first to load.
+        restore_after_kill: Whether variables are what they were before a step that had to be
+            killed, where the kernels of the backend can be copied.
     """
 
     def __init__(
@@ -117,79 +45,55 @@ class RemoteInterpreter:
         *,
         imports: Sequence[str] = (),
         timeout_seconds: float | None = 30,
+        cpu_seconds: float | None = None,
         max_output: int = 50_000,
+        max_tool_calls: int = 10_000,
+        on_imports: Callable[[frozenset[str]], object] | None = None,
+        restore_after_kill: bool = True,
     ) -> None:
-        self._imports = tuple(imports)
-        self._timeout = timeout_seconds
-        self._max_output = max_output
-        self._resources = _Resources(backend)
+        self._settings = Settings(
+            imports=tuple(imports),
+            timeout_seconds=timeout_seconds,
+            cpu_seconds=cpu_seconds,
+            max_output=max_output,
+            max_tool_calls=max_tool_calls,
+            on_imports=on_imports,
+            restore_after_kill=restore_after_kill,
+        )
+        self._resources = Resources(backend)
         self._finalizer = weakref.finalize(self, self._resources.close)
-        self._lock = threading.RLock()  # of the session and the clock
-        self._session = Session()
-        self._clock = StepClock(None, backend.grace)
-        self._tools: tuple[ToolSpec, ...] = ()
-        self._variables: dict[str, object] = {}
-        self._layers: Mapping[str, object] = MappingProxyType({})
-        self._steps = itertools.count(1)
-        self._limits = StepLimits(timeout_seconds)
+        self._exchange = Exchange(self._resources, self._settings)
+
+    def __repr__(self) -> str:
+        state = "started" if self.layers else "not started"
+        if self._resources.closed:
+            state = "closed"
+        return f"<Interpreter {self._resources.backend.name}, {state}>"
 
     @property
     def layers(self) -> Mapping[str, object]:
         """The walls in force; empty before the first step."""
-        return self._layers
+        return self._exchange.layers
 
     def set_tools(self, specs: Sequence[ToolSpec]) -> None:
         """Puts these tools in the place of those before, from the next step on."""
-        self._tools = tuple(specs)
-        if self._resources.wire is not None:
-            self._resources.wire.send(self._session.tools(self._tools))
+        self._exchange.set_tools(specs)
 
     def set_variables(self, variables: Mapping[str, object]) -> None:
-        """Sets variables, from the next step on.
-
-        Raises:
-            CodecError: A value cannot enter the sandbox.
-        """
-        buffers = self._session.variables(variables)
-        self._variables.update(variables)
-        if self._resources.wire is not None:
-            self._resources.wire.send(buffers)
+        """Sets variables, from the next step on. See `Interpreter.set_variables`."""
+        self._exchange.set_variables(variables)
 
     def reply(self, request: ToolRequest, value: object) -> None:
         """Answers a call, from any thread."""
-        with self._lock:
-            buffers = self._session.reply(request, value)
-            self._watch_clock()
-        self._say(buffers)
+        self._exchange.reply(request, value)
 
     def fail(self, request: ToolRequest, error: str) -> None:
         """Makes a call raise in the sandbox, from any thread."""
-        with self._lock:
-            buffers = self._session.fail(request, error)
-            self._watch_clock()
-        self._say(buffers)
+        self._exchange.fail(request, error)
 
     def interrupt(self) -> None:
         """Ends the step in progress, from any thread."""
-        with self._lock:
-            link = self._resources.link
-            if link is None or not self._session.running:
-                return
-            self._clock.interrupted()
-            buffers = self._session.interrupt()
-            link.interrupt()
-        self._say(buffers)
-
-    def _say(self, buffers: list[bytes | bytearray | memoryview]) -> None:
-        wire = self._resources.wire
-        if wire is not None and buffers:
-            wire.send(buffers)
-
-    def _watch_clock(self) -> None:
-        if self._session.waiting:
-            self._clock.stand()
-        else:
-            self._clock.run()
+        self._exchange.interrupt()
 
     # Starting
 
@@ -211,20 +115,20 @@ class RemoteInterpreter:
         if self._resources.wire is not None:
             return self._resources.wire
         with self._starting():
-            wire = self._greet(self._resources.backend.start())
+            wire = self._exchange.greet(self._resources.backend.start())
             with wire.driven():
-                while not self._is_ready():
-                    wire.wait(self._clock.patience())
+                while not self._exchange.is_ready():
+                    wire.wait(self._exchange.patience())
             return wire
 
     async def _aopen(self) -> Wire:
         if self._resources.wire is not None:
             return self._resources.wire
         with self._starting():
-            wire = self._greet(await self._astart())
+            wire = self._exchange.greet(await self._astart())
             with wire.driven(asyncio.get_running_loop()):
-                while not self._is_ready():
-                    await wire.await_bytes(self._clock.patience())
+                while not self._exchange.is_ready():
+                    await wire.await_bytes(self._exchange.patience())
             return wire
 
     async def _astart(self) -> Link:
@@ -240,7 +144,7 @@ class RemoteInterpreter:
 
     @contextlib.contextmanager
     def _claimed(self) -> Iterator[None]:
-        with self._lock:
+        with self._exchange.lock:
             if self._resources.closed:
                 raise RuntimeError("the interpreter is closed: create another one")
             if self._resources.busy:
@@ -258,30 +162,11 @@ class RemoteInterpreter:
         except SandboxError as error:
             self._resources.drop()
             ways_out = self._resources.backend.ways_out
-            raise SandboxUnavailable(f"The sandbox did not start: {error} {ways_out}") from error
+            told = str(error).rstrip(".")
+            raise SandboxUnavailable(f"The sandbox did not start: {told}. {ways_out}") from error
         except BaseException:
             self._resources.drop()
             raise
-
-    def _greet(self, link: Link) -> Wire:
-        wire = Wire(link.socket)
-        self._resources.link, self._resources.wire = link, wire
-        self._session = Session(max_output=self._max_output)
-        self._clock = StepClock(START, 0.0)
-        wire.send(self._session.hello(self._imports))
-        wire.send(self._session.tools(self._tools))
-        if self._variables:
-            wire.send(self._session.variables(self._variables))
-        return wire
-
-    def _is_ready(self) -> bool:
-        for event in self._pull() or ():
-            if isinstance(event, Ready):
-                self._layers = event.layers
-                return True
-        if self._clock.left() <= 0:
-            raise SandboxUnavailable(f"nothing was heard of it for {START:g} s.")
-        return False
 
     # Running
 
@@ -291,19 +176,19 @@ class RemoteInterpreter:
             wire = self._open()
             with wire.driven():
                 try:
-                    self._start_step(wire, code)
+                    self._exchange.start_step(wire, code)
                     while True:
-                        events = self._turn()
+                        events = self._exchange.turn()
                         if events is None:
-                            wire.wait(self._clock.patience())
+                            wire.wait(self._exchange.patience())
                             continue
                         for event in events:
                             if isinstance(event, Finished):
-                                return self._result(event)
+                                return self._exchange.result(event)
                             if not isinstance(event, Ready):
                                 yield event
                 except SandboxError as error:
-                    return self._lost(error)
+                    return self._exchange.lost(error)
                 finally:
                     self._abandon(wire)
 
@@ -311,124 +196,130 @@ class RemoteInterpreter:
         """Runs one step under asyncio. See `Interpreter.aexecute`."""
         with self._claimed():
             wire = await self._aopen()
+            await self._asettle()
             with wire.driven(asyncio.get_running_loop()):
                 result = None
                 try:
-                    self._start_step(wire, code)
+                    self._exchange.start_step(wire, code)
                     while result is None:
-                        events = self._turn()
+                        events = self._exchange.turn()
                         if not events:
                             await self._rest(wire, events)
                             continue
                         for event in events:
                             if isinstance(event, Finished):
-                                result = self._result(event)
+                                result = self._exchange.result(event)
                             elif not isinstance(event, Ready):
                                 yield event
                 except SandboxError as error:
-                    result = self._lost(error)
+                    result = self._exchange.lost(error)
                 finally:
                     await self._aabandon(wire)
             yield result
 
     async def _rest(self, wire: Wire, events: list[Event] | None) -> None:
         if events is None:
-            await wire.await_bytes(self._clock.patience())
+            await wire.await_bytes(self._exchange.patience())
         else:
             await asyncio.sleep(0)  # there is more, but a flood must not keep the loop from others
 
-    def _start_step(self, wire: Wire, code: str) -> None:
-        with self._lock:
-            try:
-                buffers = self._session.execute(next(self._steps), code)
-            except kernel.CodecError as error:
-                raise InterpreterError(f"the code cannot enter the sandbox: {error}") from error
-            self._clock = StepClock(self._timeout, self._resources.backend.grace)
-            self._limits = StepLimits(self._timeout)
-        wire.send(buffers)
-
-    def _turn(self) -> list[Event] | None:
-        """Reads what has come, and looks at the clock where nothing of interest has.
-
-        Returns:
-            None where there is nothing to read; an empty list where there is, but it says nothing:
-            half a frame, or a flood of frames that nobody asked for.
-
-        Raises:
-            SandboxError: The kernel broke the protocol, died, or had to be killed.
-        """
-        events = self._pull()
-        # A flood of frames that say something is looked at like one of frames that say nothing.
-        if not any(isinstance(event, Finished) for event in events or ()):
-            verdict = self._clock.verdict()
-            if verdict == "interrupt":
-                self._limits.overdue = True
-                self.interrupt()
-            elif verdict == "kill":
-                raise self._limits.unstoppable(self._gone())
-        return events
-
-    def _pull(self) -> list[Event] | None:
-        wire = self._resources.wire
-        if wire is None:
-            raise SandboxCrashed("The interpreter was closed while it ran the code.")
-        with self._lock:
-            for _ in range(_READS):
-                count = wire.receive(self._session.space())
-                if count is None:
-                    return None
-                if count == 0:
-                    story = self._resources.drop()
-                    raise SandboxCrashed(f"The interpreter died ({story}). {self._gone()}")
-                events = self._session.advance(count)
-                if events:
-                    self._watch_clock()
-                    return events
-            return []
+    async def _asettle(self) -> None:
+        """Waits for the copy that the last step left behind, off the loop."""
+        checkpoint = self._resources.checkpoint
+        if checkpoint.arriving is not None:
+            await asyncio.to_thread(checkpoint.settle)
 
     def _abandon(self, wire: Wire) -> None:
         """Ends a step that nobody waits for any more; does nothing after one that has ended."""
         self.interrupt()
         try:
-            while self._session.running:
-                if self._turn() is None:
-                    wire.wait(self._clock.patience())
+            while self._exchange.running:
+                if self._exchange.turn() is None:
+                    wire.wait(self._exchange.patience())
         except SandboxError as error:
-            self._lost(error)
+            self._exchange.lost(error)
 
     async def _aabandon(self, wire: Wire) -> None:
         self.interrupt()
         try:
-            while self._session.running:
-                if not (events := self._turn()):
+            while self._exchange.running:
+                if not (events := self._exchange.turn()):
                     await self._rest(wire, events)
         except SandboxError as error:
-            self._lost(error)
+            self._exchange.lost(error)
         except BaseException:  # cancelled a second time: no more patience
-            self._lost(self._limits.unstoppable(self._gone()))
+            self._exchange.lost(self._exchange.unstoppable())
             raise
 
-    # Results
+    # Snapshots
 
-    def _result(self, finished: Finished) -> CodeResult:
-        session = self._session
-        if session.final is not None:
-            return final_result(session.final[0], session.logs, finished.threads)
-        return self._limits.result(finished, session.logs)
+    def snapshot(self) -> Snapshot:
+        """Keeps the variables and files of now. See `SnapshotInterpreter.snapshot`."""
+        with self._claimed():
+            self._open()
+            backend = self._copyable_backend()
+            self._resources.snapshots.make_room()
+            link = self._copy()
+            try:
+                files = backend.save_files()
+            except BaseException:
+                link.discard()
+                raise
+            made = Snapshot(link, self._exchange.variables, files, backend.forget_files)
+            self._resources.snapshots.add(made)
+            return made
 
-    def _lost(self, error: SandboxError) -> CodeResult:
-        """Ends the kernel after a fault that it cannot go on from."""
-        self._resources.drop()
-        session, self._session = self._session, Session()
-        if session.final is not None:
-            return final_result(session.final[0], session.logs)
-        error.logs = session.logs
-        return CodeResult(logs=session.logs, error=error)
+    def restore(self, snapshot: Snapshot) -> None:
+        """Goes back to a snapshot. See `SnapshotInterpreter.restore`."""
+        with self._claimed():
+            backend = self._copyable_backend()
+            link, variables, files = self._resources.snapshots.wake(snapshot)
+            self._resources.checkpoint.close()
+            self._resources.drop()
+            self._exchange.variables = dict(variables)
+            self._resources.checkpoint.begin(self._settings.restore_after_kill)
+            self._exchange.go_on_with(link)
+            backend.put_back(files)
 
-    def _gone(self) -> str:
-        remain = self._resources.backend.files_remain
-        files = "files in the work folder remain." if remain else "so is the work folder."
-        return f"The interpreter was restarted: all variables of earlier steps are gone; {files}"
+    def fork(self) -> RemoteInterpreter:
+        """Makes a second interpreter like this one. See `SnapshotInterpreter.fork`."""
+        with self._claimed():
+            self._open()
+            backend, folder = self._copyable_backend().branch()
+            # The backend is of the kind of ours.
+            made = RemoteInterpreter(backend, **vars(self._settings))  # type: ignore[arg-type]
+            try:
+                link = self._copy(folder)
+            except BaseException:
+                made.close()
+                raise
+            made._exchange.follow(self._exchange)
+            made._resources.checkpoint.begin(self._settings.restore_after_kill)
+            made._exchange.go_on_with(link)
+            return made
+
+    def _copyable_backend(self) -> CopyableBackend:
+        backend = self._resources.backend
+        if not isinstance(backend, CopyableBackend):
+            raise SandboxError(NO_SNAPSHOTS)
+        return backend
+
+    def _copy(self, folder: str | None = None) -> CopyableLink:
+        wire, link = self._open(), self._resources.copyable
+        if link is None or self._exchange.layers.get("snapshots") is not True:
+            raise SandboxError(
+                "This machine gives no snapshots: a process here is supervised by another one, as "
+                "some containers do, and nobody else can decide when it may fork."
+            )
+        checkpoint = self._resources.checkpoint
+        checkpoint.settle()
+        link.resume()
+        arriving = link.copy(pause=True)
+        wire.send(order(folder))
+        with wire.driven():
+            while not wire.sent():
+                wire.wait(_TURN)
+        return arrived(arriving)
 
     # Ending
 

@@ -15,6 +15,7 @@ from typing import TypeAlias, TypeVar
 from sanderling.errors import SandboxUnavailable, SandboxViolation
 
 from . import kernel
+from ._host_values import HostValues, Incoming, cloudpickle_source
 from ._interpreter import Printed, ToolRequest, ToolSpec
 from ._outcome import Fault, Finished
 
@@ -47,13 +48,24 @@ class Session:
     Args:
         max_calls: Tool calls that one step may make.
         max_output: Characters that one step may print.
+        ready: Whether the kernel has said already that it is: a copy has, as what it was copied of.
+        values: What the kernel may name of this process; it may know them from a session before.
     """
 
-    def __init__(self, max_calls: int = 10_000, max_output: int = 50_000) -> None:
+    def __init__(
+        self,
+        max_calls: int = 10_000,
+        max_output: int = 50_000,
+        *,
+        ready: bool = False,
+        values: HostValues | None = None,
+    ) -> None:
+        self._values = HostValues() if values is None else values
+        self._incoming = Incoming(self._values)
         self._max_calls = max_calls
         self._max_output = max_output
         self._reader = kernel.FrameReader()
-        self._ready = False
+        self._ready = ready
         self._step: int | None = None
         self._finals: set[str] = set()
         self._last_call = 0
@@ -79,10 +91,22 @@ class Session:
         """What the step printed so far."""
         return "".join(self._printed)
 
-    def hello(self, imports: Iterable[str]) -> Buffers:
-        """Begins the conversation."""
-        fields = {"imports": list(imports), "output": self._max_output, "calls": self._max_calls}
-        return kernel.pack("hello", fields)
+    def hello(self, imports: Iterable[str], limits: Mapping[str, int] | None = None) -> Buffers:
+        """Begins the conversation.
+
+        Args:
+            imports: What the code may import.
+            limits: Those of the place by name, for the words about what comes up against them.
+        """
+        source, blobs = kernel.encode(cloudpickle_source())
+        fields = {
+            "imports": list(imports),
+            "output": self._max_output,
+            "calls": self._max_calls,
+            "limits": dict(limits or {}),
+            "loader": source,
+        }
+        return kernel.pack("hello", fields, blobs)
 
     def tools(self, specs: Iterable[ToolSpec]) -> Buffers:
         """Puts these tools in the place of those before."""
@@ -94,13 +118,11 @@ class Session:
         return kernel.pack("tools", {"tools": known})
 
     def variables(self, variables: Mapping[str, object]) -> Buffers:
-        """Sets variables.
-
-        Raises:
-            CodecError: A value cannot cross.
-        """
-        encoded, blobs = kernel.encode(dict(variables))
-        return kernel.pack("set", {"v": encoded}, blobs)
+        """Sets variables. What cannot cross is a reference to the object here."""
+        frames: Buffers = []
+        for name, value in variables.items():
+            frames += kernel.pack("set", *self._values.encode_variable(name, value))
+        return frames
 
     def execute(self, step: int, code: str) -> Buffers:
         """Starts a step; its number must be larger than those before.
@@ -128,8 +150,8 @@ class Session:
             self.final = self.final or (value,)
             value = None
         try:
-            encoded, blobs = kernel.encode(value)
-            buffers = kernel.pack("ret", {"id": key, "v": encoded}, blobs)
+            fields, blobs = self._values.encode(value)
+            buffers = kernel.pack("ret", {"id": key, **fields}, blobs)
         except kernel.CodecError as error:
             return self.fail(request, f"what {request.name} returned did not arrive: {error}")
         del self._open[request.id]
@@ -229,15 +251,22 @@ class Session:
         name = _typed(frame.fields["name"], str)
         if not _NAMES.fullmatch(name):
             raise ValueError("a call of something that is no name")
-        args, kwargs = _typed(frame.value("args"), list), _typed(frame.value("kwargs"), dict)
+        args = _typed(frame.value("args", self._incoming), list)
+        kwargs = _typed(frame.value("kwargs", self._incoming), dict)
+        method = None
+        if "on" in frame.fields:
+            owner = self._values.find(frame.fields["on"])
+            method = owner.member(name)
+            name = f"{type(owner.obj).__name__}.{name}"
         request = ToolRequest(
             id=f"step_{step}_call_{key}",
             name=name,
             args=tuple(args),
             kwargs={_typed(key, str): value for key, value in kwargs.items()},
             alone=_typed(frame.fields["alone"], bool),
+            method=method,
         )
-        self._open[request.id] = (key, name in self._finals)
+        self._open[request.id] = (key, method is None and name in self._finals)
         return request
 
     def _read_done(self, frame: kernel.Frame) -> Finished:
@@ -248,16 +277,24 @@ class Session:
             told = _typed(error, dict)
             fault = Fault(*(_shown(told[key]) for key in ("type", "message", "traceback")))
         finished = Finished(
-            output=frame.value("v"),
+            output=frame.value("v", self._incoming),
             text=_shown(fields["text"]),
             error=fault,
             interrupted=_typed(fields["interrupted"], bool),
             threads=_typed(fields["threads"], int),
+            imported=_preloadable(fields.get("imported", [])),
         )
         self._abandoned += [key for key, _ in self._open.values()]
         self._open = {}
         self._step = None
         return finished
+
+
+def _preloadable(names: object) -> frozenset[str]:
+    told = frozenset(_typed(name, str) for name in _typed(names, list))
+    if not told.issubset(kernel.PRELOADABLE):
+        raise ValueError("a module that nobody asked about")
+    return told
 
 
 def _shown(value: object) -> str:

@@ -63,6 +63,10 @@ class Wire:
             while not self._flush():
                 self._poll(select.POLLOUT, 1.0)
 
+    def sent(self) -> bool:
+        """Sends what the socket takes; returns whether that was all there is to send."""
+        return self._flush()
+
     def _flush(self) -> bool:
         """Sends as much as the socket takes; returns whether that was all."""
         with self._lock:

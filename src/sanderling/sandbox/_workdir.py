@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import functools
+import itertools
 import os
 import secrets
 import stat
@@ -13,6 +14,10 @@ import time
 from pathlib import Path
 
 _PREFIX = "sanderling-"
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_LONG_PATH, _MOST_BASES = 2_000, 64
+_BLOCK = 512  # bytes; the unit of stat(2)
+UNKNOWN_SIZE = 1 << 62
 _LEFT_BEHIND = 60.0  # seconds; younger folders may belong to a process that is about to lock them
 
 
@@ -27,7 +32,11 @@ class WorkFolder:
         root = Path(tempfile.gettempdir())
         _sweep(root)
         self.path = tempfile.mkdtemp(prefix=_PREFIX, dir=root)
-        self._lock: int | None = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            self._lock: int | None = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError:
+            Path(self.path).rmdir()
+            raise
         fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def remove(self) -> None:
@@ -36,6 +45,65 @@ class WorkFolder:
             remove_tree(self.path)
             os.close(self._lock)
             self._lock = None
+
+
+def measure(root: str, most_files: int) -> tuple[int, int]:
+    """Returns what a folder that hostile code fills holds: bytes of disk, and files and folders.
+
+    It looks at no more than `most_files` and one, and follows no link. What it cannot look into
+    counts as more than any disk has.
+    """
+    used, count = 0, 0
+    seen: set[int] = set()  # files of several names
+    folders: list[tuple[int | None, str]] = [(None, root)]
+    bases: list[int] = []  # folders that lie so deep that what is in them is named from there
+    try:
+        while folders and count <= most_files:
+            base, path = folders.pop()
+            try:
+                folder = _open_folder(path, base)
+            except (FileNotFoundError, NotADirectoryError):  # the code is quicker than we are
+                continue
+            bases.append(folder)
+            deep = len(path) > _LONG_PATH
+            with os.scandir(folder) as entries:
+                for entry in itertools.islice(entries, most_files + 1 - count):
+                    count += 1
+                    with contextlib.suppress(FileNotFoundError):
+                        found = entry.stat(follow_symlinks=False)
+                        if stat.S_ISDIR(found.st_mode):
+                            within = (
+                                (folder, entry.name) if deep else (base, f"{path}/{entry.name}")
+                            )
+                            folders.append(within)
+                        elif found.st_nlink > 1 and found.st_ino in seen:
+                            continue
+                        elif found.st_nlink > 1:
+                            seen.add(found.st_ino)
+                        used += found.st_blocks * _BLOCK
+            if not deep:
+                os.close(bases.pop())
+            elif len(bases) > _MOST_BASES:
+                return UNKNOWN_SIZE, count
+    except OSError:  # closed to us, or no descriptors left
+        return UNKNOWN_SIZE, count
+    finally:
+        for base in bases:
+            os.close(base)
+    return used, count
+
+
+def _open_folder(path: str, base: int | None) -> int:
+    """Opens a folder and no link, and if it is closed to its owner, who we are, opens it first."""
+    try:
+        return os.open(path, _FOLDER, dir_fd=base)
+    except PermissionError:
+        place = os.open(path, _FOLDER | os.O_PATH, dir_fd=base)
+        try:
+            os.chmod(f"/proc/self/fd/{place}", 0o700)  # noqa: PTH101 - what it is cannot be swapped
+        finally:
+            os.close(place)
+        return os.open(path, _FOLDER, dir_fd=base)
 
 
 @functools.cache

@@ -9,17 +9,26 @@ object: ``t`` is the kind of message, ``b`` the lengths of the blobs, the rest d
 =======  ==============  ==========================================================
 kind     direction       fields
 =======  ==============  ==========================================================
-hello    host to kernel  imports, output (characters a step may print), calls (per step)
+hello    host to kernel  imports, output (characters a step may print), calls (per step), limits
+                         (numbers by name, for the words about what comes up against them), and
+                         loader: the source of cloudpickle, where the host has it
 tools    host to kernel  tools: list of name, signature, doc, final
-set      host to kernel  v: variables by name
+set      host to kernel  v: variables by name, code
 exec     host to kernel  id, code
-ret      host to kernel  id of the call, and v (value) or e (error text)
+fork     host to kernel  folder: the work folder of the copy of this process that shall be made, or
+                         null for the one of now; only where the host has made provision for it
+ret      host to kernel  id of the call, and v (value) with its code, or e (error text)
 ready    kernel to host  layers, versions
 failed   kernel to host  reason; sent in the place of ready
 out      kernel to host  id of the step, text
-call     kernel to host  id, step, name, args, kwargs, alone
-done     kernel to host  id of the step, v, text, error, threads, interrupted
+call     kernel to host  id, step, name, args, kwargs, alone, and on: the id of the host's object,
+                         where it is one of its methods that is called
+done     kernel to host  id of the step, v, text, error, threads, interrupted, and imported:
+                         which of `PRELOADABLE` are loaded now and were not before, if any
 =======  ==============  ==========================================================
+
+``code`` is a list of functions and classes that the value beside it refers to: key, blob, and what
+stands for them where they cannot be loaded. See `Values`.
 
 Code in the sandbox shares memory and file descriptors with this kernel. So nothing here is a wall:
 the walls are the operating system's, and the host checks whatever arrives.
@@ -48,6 +57,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from types import CodeType, FrameType, TracebackType
     from typing import Any, NoReturn, TypeAlias
@@ -69,6 +79,23 @@ BASE_BUILTIN_MODULES = (
     "unicodedata",
 )
 
+# Modules that take long to import, and can be loaded before a fork: they start no threads of their
+# own that outlive it, and it is known which of them keep a seed of random numbers.
+PRELOADABLE = (
+    "PIL.Image",
+    "matplotlib.pyplot",
+    "numpy",
+    "numpy.random",
+    "pandas",
+    "scipy.linalg",
+    "scipy.optimize",
+    "scipy.stats",
+    "sklearn.ensemble",
+    "sklearn.linear_model",
+    "sklearn.model_selection",
+    "sympy",
+)
+
 MAX_JSON = 32 << 20  # bytes of a frame's text
 MAX_BLOBS = 256 << 20  # bytes of a frame's blobs
 MAX_RESULT = 32 << 20  # bytes of the blobs of a step's value, which is sent unasked
@@ -80,6 +107,11 @@ MAX_PIXELS = 64 << 20
 MAX_SHOWN = 100_000  # characters of a value's str() and of a traceback
 MAX_REPR = 2_000
 MAX_COLLISIONS = 64
+MAX_KEPT = 20  # values of one step that stay under a name
+MAX_KEPT_STEPS = 5
+
+_MOST_THREADS = 16  # of one `parallel`
+_HAS_THREADS = sys.platform != "emscripten"
 
 
 # --- Frames ---------------------------------------------------------------------------------------
@@ -122,7 +154,7 @@ class Frame:
         self.blobs = blobs
         self.tagged = tagged
 
-    def value(self, key: str) -> object:
+    def value(self, key: str, extension: Extension | None = None) -> Any:
         """Decodes the field `key`.
 
         Raises:
@@ -132,7 +164,7 @@ class Frame:
         if not self.tagged:
             _check_depth(value)
             return value
-        return _Decoder(self.blobs).value(value, 0)
+        return Decoder(self.blobs, extension).value(value, 0)
 
 
 def _refuse_constant(name: str) -> NoReturn:
@@ -274,48 +306,59 @@ def _parse(body: memoryview, text_size: int) -> Frame:
 # side ever unpickles or evaluates; what is not listed here does not cross.
 
 
-class Opaque:
+class SandboxValue:
     """Stands for a value that stayed in the sandbox.
 
     Attributes:
         type: The name of its type.
         repr: What ``repr()`` said of it, shortened.
+        name: The variable that holds it in the sandbox; None where it was not kept. Given back to
+            the sandbox it came from, it is that value again.
     """
 
-    __slots__ = ("repr", "type")
+    __slots__ = ("name", "repr", "type")
 
-    def __init__(self, type: str, repr: str) -> None:  # noqa: A002 - the fields' own names
+    def __init__(self, type: str, repr: str, name: str | None = None) -> None:  # noqa: A002 - the fields' own names
         self.type = type
         self.repr = repr
+        self.name = name
 
     def __repr__(self) -> str:
-        return self.repr
+        if self.name is None:
+            return self.repr
+        return f"<{self.type} object, kept in the sandbox as {self.name!r}: {self.repr}>"
+
+    def _fields(self) -> tuple[str, str, str | None]:
+        return (self.type, self.repr, self.name)
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Opaque):
+        if not isinstance(other, SandboxValue):
             return NotImplemented
-        return (self.type, self.repr) == (other.type, other.repr)
+        return self._fields() == other._fields()
 
     def __hash__(self) -> int:
-        return hash((self.type, self.repr))
+        return hash(self._fields())
 
 
 class Record:
-    """A dataclass instance or an enum member from the other side, as a name and its fields.
+    """An instance of a class that is not known here, as the name of the class and its fields.
 
-    The class itself does not cross, so the fields are read as attributes and nothing else is there.
-    An enum member has the fields ``name`` and ``value``.
+    That is a dataclass, a pydantic model or an enum; a member of an enum has the fields ``name``
+    and ``value``. The fields are read as attributes, and nothing else is there.
 
     Attributes:
         record_type: The name of the class.
         record_fields: The fields by name.
     """
 
-    __slots__ = ("record_fields", "record_type")
+    __slots__ = ("_class_key", "record_fields", "record_type")
 
-    def __init__(self, record_type: str, record_fields: dict[str, object]) -> None:
+    def __init__(
+        self, record_type: str, record_fields: dict[str, object], class_key: int | None = None
+    ) -> None:
         self.record_type = record_type
         self.record_fields = record_fields
+        self._class_key = class_key  # by which the other side knows the class
 
     def __getattr__(self, name: str) -> object:
         known = name not in Record.__slots__ and name in self.record_fields
@@ -340,26 +383,47 @@ _SAFE_INT = 1 << 53  # beyond it, readers of JSON other than Python lose digits
 _TEXTS = frozenset((str, bool, type(None)))
 _DATES = ("datetime", "date", "time")
 _DTYPE = re.compile(r"[<>|=][biufcMmUS][0-9]{1,9}(\[[0-9]{0,9}[A-Za-z]{1,2}\])?")
+_MASKED = re.compile(r"U?Int(8|16|32|64)|Float(32|64)|boolean")
+_MAX_DIMENSIONS = 32
 _PIXEL_BITS = {
-    "1": 1,
-    "L": 8,
-    "LA": 16,
-    "RGB": 24,
-    "RGBA": 32,
-    "CMYK": 32,
-    "YCbCr": 24,
-    "HSV": 24,
-    "I": 32,
-    "F": 32,
+    **dict.fromkeys(["1"], 1),
+    **dict.fromkeys(["L"], 8),
+    **dict.fromkeys(["LA", "La", "I;16"], 16),
+    **dict.fromkeys(["RGB", "YCbCr", "HSV", "LAB"], 24),
+    **dict.fromkeys(["RGBA", "RGBa", "RGBX", "CMYK", "I", "F"], 32),
 }
 
 
-def encode(value: object, *, opaque: bool = False) -> tuple[object, list[Blob]]:
+class Extension:
+    """What one side knows of values beside the types of the codec; this one knows nothing.
+
+    Attributes:
+        readers: How to read what the other side's extension writes, by the name in ``"$"``. They
+            come before the codec's own.
+    """
+
+    readers: Mapping[str, Callable[[Decoder, Message, int], object]] = {}
+
+    def write(self, encoder: Encoder, value: object) -> object:
+        """Returns the JSON data of a value of another type, or None where it cannot cross."""
+        return None
+
+    def class_key(self, encoder: Encoder, kind: type) -> int | None:
+        """Returns the number by which the other side knows a class, if it does."""
+        return None
+
+
+def encode(
+    value: object,
+    extension: Extension | None = None,
+    stay: Callable[[object], object] | None = None,
+) -> tuple[object, list[Blob]]:
     """Makes JSON data of a value.
 
     Args:
         value: What shall cross.
-        opaque: Whether a part of an unknown type crosses as its repr (see `Opaque`).
+        extension: Writes what the codec does not know.
+        stay: Writes what stands for a part that cannot cross.
 
     Returns:
         The JSON data, and the blobs that it refers to.
@@ -367,14 +431,19 @@ def encode(value: object, *, opaque: bool = False) -> tuple[object, list[Blob]]:
     Raises:
         CodecError: A part of the value cannot cross; the error names its type and the path to it.
     """
-    encoder = _Encoder(opaque)
+    encoder = Encoder(extension, stay)
     return encoder.value(value, 0), encoder.blobs
 
 
-class _Encoder:
-    def __init__(self, opaque: bool) -> None:
+class Encoder:
+    """Makes JSON data of values, and puts their blobs aside. See `encode`."""
+
+    def __init__(
+        self, extension: Extension | None = None, stay: Callable[[object], object] | None = None
+    ) -> None:
         self.blobs: list[Blob] = []
-        self._opaque = opaque
+        self._extension = extension or Extension()
+        self._stay = stay
         self._items = 0
         self._hashable = 0  # inside how many keys and set members we are
 
@@ -448,41 +517,44 @@ class _Encoder:
         if isinstance(value, set):
             return {"$": "set", "v": self._members(value, depth)}
         if isinstance(value, bytearray):
-            return {"$": "bytearray", "i": self._blob(value)}
+            return {"$": "bytearray", "i": self.blob(value)}
         if isinstance(value, memoryview):
-            return {"$": "bytes", "i": self._blob(value.tobytes())}
+            return {"$": "bytes", "i": self.blob(value.tobytes())}
         if isinstance(value, Record):
-            return self._record(value.record_type, value.record_fields, depth)
+            fields, key = value.record_fields, value._class_key
+            return self._record(value.record_type, fields, depth, key)
         names = getattr(type(value), "__dataclass_fields__", None)
         if names is not None:
             fields = {name: getattr(value, name) for name in names if hasattr(value, name)}
-            return self._record(type(value).__name__, fields, depth)
+            return self._instance(value, fields, depth)
         return self._scalar(value, depth)
 
     def _scalar(self, value: object, depth: int) -> object:
         if isinstance(value, enum.Enum):
-            fields = {"name": value.name, "value": value.value}
-            return self._record(type(value).__name__, fields, depth)
+            return self._instance(value, {"name": value.name, "value": value.value}, depth)
         if isinstance(value, str):
             return str.__str__(value)
         if isinstance(value, bytes):
-            return {"$": "bytes", "i": self._blob(bytes(value))}
+            return {"$": "bytes", "i": self.blob(bytes(value))}
         if isinstance(value, int):
             return self.value(int(value), depth)
         if isinstance(value, float):
             return self.value(float(value), depth)
         if isinstance(value, complex):
             return {"$": "complex", "v": [repr(value.real), repr(value.imag)]}
-        if isinstance(value, Opaque):
-            return {"$": "opaque", "type": value.type, "repr": value.repr}
+        if isinstance(value, SandboxValue):
+            return {"$": "kept", "type": value.type, "repr": value.repr, "name": value.name}
         for module, write in _LIBRARIES.items():
             loaded = sys.modules.get(module)
             if loaded is not None:
                 written = write(self, loaded, value, depth)
                 if written is not None:
                     return written
-        if self._opaque:
-            return _stand_in(value)
+        written = self._extension.write(self, value)
+        if written is not None:
+            return written
+        if self._stay is not None:
+            return self._stay(value)
         raise CodecError(
             f"a {_type_name(value)} cannot cross between host and sandbox: send plain data "
             "(numbers, text, bytes, lists, dicts, dates, dataclasses, arrays, images) or its str()"
@@ -521,7 +593,13 @@ class _Encoder:
         keys = self._members([key for key, _ in items], depth)
         return {"$": "dict", "k": keys, "v": values}
 
-    def _record(self, name: str, fields: Mapping[str, object], depth: int) -> object:
+    def _instance(self, value: object, fields: Mapping[str, object], depth: int) -> object:
+        key = self._extension.class_key(self, type(value))
+        return self._record(type(value).__name__, fields, depth, key)
+
+    def _record(
+        self, name: str, fields: Mapping[str, object], depth: int, key: int | None
+    ) -> object:
         values: list[object] = []
         for field, item in fields.items():
             try:
@@ -529,13 +607,20 @@ class _Encoder:
             except CodecError as error:
                 error.under(f".{field}")
                 raise
-        return {"$": "record", "type": name, "k": list(fields), "v": values}
+        record = {"$": "record", "type": name, "k": list(fields), "v": values}
+        return record if key is None else {**record, "class": key}
 
-    def _blob(self, data: Blob) -> int:
+    def blob(self, data: Blob) -> int:
+        """Puts a blob aside; returns its place."""
         self.blobs.append(data)
         return len(self.blobs) - 1
 
     # Types of libraries: looked at only where the library is loaded, for else no value can be its.
+
+    def _pydantic(self, pydantic: ModuleType, value: Any, depth: int) -> object:
+        if not isinstance(value, pydantic.BaseModel):
+            return None
+        return self._instance(value, {**vars(value), **(value.model_extra or {})}, depth)
 
     def _datetime(self, datetime: ModuleType, value: object, depth: int) -> object:
         if isinstance(value, datetime.datetime):
@@ -563,50 +648,75 @@ class _Encoder:
     def _numpy(self, numpy: ModuleType, value: object, depth: int) -> object:
         if isinstance(value, numpy.generic) and value.dtype.kind in "biufcSU":
             item = value.item()
-            return self.value(float(item) if isinstance(item, numpy.generic) else item, depth)
+            if isinstance(item, numpy.generic):  # a long double, which Python has no type for
+                item = complex(item) if item.dtype.kind == "c" else float(item)
+            return self.value(item, depth)
         if not isinstance(value, (numpy.ndarray, numpy.generic)):
             return None
-        scalar = isinstance(value, numpy.generic)
+        if isinstance(value, numpy.ma.MaskedArray):
+            raise CodecError("a masked array cannot cross: send .filled(), or data and mask apart")
         array = numpy.ascontiguousarray(value)
-        if not _DTYPE.fullmatch(array.dtype.str) or not array.dtype.itemsize:
-            raise CodecError(
-                f"an array of dtype {array.dtype} cannot cross: give it a numeric, text or date "
-                "dtype, or send .tolist()"
-            )
-        data = memoryview(array.reshape(-1).view("u1")) if array.size else b""
         shape = list(value.shape)
-        return {
-            "$": "ndarray",
-            "t": array.dtype.str,
-            "s": shape,
-            "i": self._blob(data),
-            "scalar": scalar,
-        }
+        if array.dtype.kind in "OT":
+            return {"$": "objects", "s": shape, "v": self._list(array.ravel().tolist(), depth)}
+        if array.dtype.names is not None:
+            array = array.astype(_packed(numpy, array.dtype))  # what lies between fields stays here
+        data = memoryview(array.reshape(-1).view("u1")) if array.size else b""
+        scalar = isinstance(value, numpy.generic)
+        dtype = _dtype(array.dtype)
+        return {"$": "ndarray", "t": dtype, "s": shape, "i": self.blob(data), "scalar": scalar}
 
     def _pandas(self, pandas: ModuleType, value: object, depth: int) -> object:
         if value is pandas.NA or value is pandas.NaT:
             return {"$": "none"}
+        if isinstance(value, pandas.Index):
+            return self._index(pandas, value, depth)
         if not isinstance(value, (pandas.DataFrame, pandas.Series)):
             return None
-        index = None
-        if not (
-            isinstance(value.index, pandas.RangeIndex)
-            and value.index.equals(pandas.RangeIndex(len(value)))
-        ):
-            if isinstance(value.index, pandas.MultiIndex):
-                raise CodecError("a table with a MultiIndex cannot cross: reset_index() first")
-            index = [self.value(value.index.name, depth), self._column(value.index, depth)]
+        counted = pandas.RangeIndex(len(value))
+        is_counted = isinstance(value.index, pandas.RangeIndex) and value.index.equals(counted)
+        plain = is_counted and value.index.name is None
+        index = None if plain else self._index(pandas, value.index, depth)
         if isinstance(value, pandas.Series):
             name = self.value(value.name, depth)
             return {"$": "series", "name": name, "n": index, "v": self._column(value, depth)}
         labels = self._members(value.columns.tolist(), depth)
+        names = self._list(list(value.columns.names), depth)
         columns = [self._column(value.iloc[:, place], depth) for place in range(len(labels))]
-        return {"$": "dataframe", "k": labels, "n": index, "v": columns, "rows": len(value)}
+        rows = len(value)
+        return {"$": "table", "k": labels, "names": names, "n": index, "v": columns, "rows": rows}
+
+    def _index(self, pandas: ModuleType, index: Any, depth: int) -> object:
+        several = isinstance(index, pandas.MultiIndex)
+        levels = [index.get_level_values(place) for place in range(index.nlevels)]
+        names = self._list(list(index.names), depth)
+        columns = [self._column(level, depth) for level in levels]
+        return {"$": "index", "names": names, "v": columns, "several": several}
 
     def _column(self, column: Any, depth: int) -> object:
-        if getattr(column.dtype, "kind", "O") in "biufcmM" and isinstance(column.dtype.str, str):
-            return self.value(column.to_numpy(), depth)
-        return self._list(column.tolist(), depth)
+        dtype = column.dtype
+        kind = type(dtype).__name__
+        if kind == "CategoricalDtype":
+            codes = self.value(column.array.codes, depth)
+            categories = self._column(dtype.categories, depth)
+            return {"$": "categories", "c": codes, "v": categories, "ordered": bool(dtype.ordered)}
+        if kind == "DatetimeTZDtype":
+            moments = column.array.tz_convert(None).to_numpy()
+            return {"$": "zoned", "v": self.value(moments, depth), "zone": _zone(dtype.tz)}
+        if kind == "StringDtype":
+            texts = self._list(column.tolist(), depth)
+            return {"$": "texts", "t": str(dtype), "v": texts}
+        if _MASKED.fullmatch(str(dtype)):
+            data = column.array.to_numpy(dtype=dtype.numpy_dtype, na_value=0)
+            values, mask = self.value(data, depth), self.value(column.array.isna(), depth)
+            return {"$": "masked", "t": str(dtype), "v": values, "mask": mask}
+        if kind == "ArrowDtype":
+            return self._list(column.tolist(), depth)
+        if not isinstance(dtype, sys.modules["numpy"].dtype):
+            raise CodecError(
+                f"a column of dtype {dtype} cannot cross: send .astype(str), or a list"
+            )
+        return self.value(column.to_numpy(), depth)
 
     def _image(self, image: ModuleType, value: Any, depth: int) -> object:
         if not isinstance(value, image.Image):
@@ -615,21 +725,49 @@ class _Encoder:
             raise CodecError(f"an image of more than {MAX_PIXELS:,} pixels: resize it first")
         if value.mode not in _PIXEL_BITS:
             value = value.convert("RGBA" if "transparency" in value.info else "RGB")
-        blob = self._blob(value.tobytes())
+        blob = self.blob(value.tobytes())
         return {"$": "image", "mode": value.mode, "s": list(value.size), "i": blob}
+
+
+def _dtype(dtype: Any) -> object:
+    """Describes a dtype of numbers, texts and dates, or of fields of such."""
+    if dtype.names is not None:
+        return [[n, _dtype(dtype[n].base), list(dtype[n].shape)] for n in dtype.names]
+    if not _DTYPE.fullmatch(dtype.str) or not dtype.itemsize:
+        raise CodecError(
+            f"an array of dtype {dtype} cannot cross: give it a numeric, text or date dtype, or "
+            "send .tolist()"
+        )
+    return dtype.str
+
+
+def _packed(numpy: ModuleType, dtype: Any) -> Any:
+    if dtype.names is None:
+        return dtype
+    return numpy.dtype([(n, _packed(numpy, dtype[n].base), dtype[n].shape) for n in dtype.names])
+
+
+def _zone(zone: Any) -> object:
+    """Describes a time zone by its name, or by its seconds east of UTC."""
+    offset = zone.utcoffset(None)
+    name = getattr(zone, "key", None) or getattr(zone, "zone", None)  # zoneinfo, pytz
+    if offset is None and name is None:
+        raise CodecError(f"the time zone {_safe_repr(zone)} cannot cross: convert to UTC first")
+    return name if offset is None or name else offset.total_seconds()
 
 
 _NOTHING: dict[str, object] = {}
 _VIEWS = (type(_NOTHING.keys()), type(_NOTHING.values()), type(_NOTHING.items()))
 # pandas stands before datetime, whose classes its own ones extend.
-_LIBRARIES: dict[str, Callable[[_Encoder, ModuleType, object, int], object]] = {
-    "pandas": _Encoder._pandas,
-    "datetime": _Encoder._datetime,
-    "decimal": _Encoder._decimal,
-    "uuid": _Encoder._uuid,
-    "pathlib": _Encoder._path,
-    "numpy": _Encoder._numpy,
-    "PIL.Image": _Encoder._image,
+_LIBRARIES: dict[str, Callable[[Encoder, ModuleType, object, int], object]] = {
+    "pydantic.main": Encoder._pydantic,
+    "pandas": Encoder._pandas,
+    "datetime": Encoder._datetime,
+    "decimal": Encoder._decimal,
+    "uuid": Encoder._uuid,
+    "pathlib": Encoder._path,
+    "numpy": Encoder._numpy,
+    "PIL.Image": Encoder._image,
 }
 
 
@@ -669,13 +807,15 @@ def _check_depth(value: object) -> None:
     raise CodecError(f"nested more than {MAX_DEPTH} levels deep")
 
 
-class _Decoder:
-    """Reads what `_Encoder` wrote, or what somebody forged: any mistake is a `CodecError`."""
+class Decoder:
+    """Reads what `Encoder` wrote, or what somebody forged: any mistake is a `CodecError`."""
 
-    def __init__(self, blobs: Sequence[memoryview]) -> None:
+    def __init__(self, blobs: Sequence[memoryview], extension: Extension | None = None) -> None:
         self._blobs = blobs
+        self._own = {} if extension is None else extension.readers
 
     def value(self, value: object, depth: int) -> Any:
+        """Decodes one value."""
         if type(value) is list:
             if depth > MAX_DEPTH + 3:
                 raise CodecError(f"nested more than {MAX_DEPTH} levels deep")
@@ -686,7 +826,8 @@ class _Decoder:
             raise CodecError(f"nested more than {MAX_DEPTH} levels deep")
         if "$" not in value:
             return {key: self.value(item, depth + 1) for key, item in value.items()}
-        read = _READERS.get(value["$"]) if type(value["$"]) is str else None
+        kind = value["$"]
+        read = None if type(kind) is not str else self._own.get(kind) or _READERS.get(kind)
         if read is None:
             raise CodecError("a value of a type that is not known")
         try:
@@ -709,7 +850,8 @@ class _Decoder:
             raise CodecError("too many members with the same hash")
         return items
 
-    def _blob(self, value: Message) -> memoryview:
+    def blob(self, value: Message) -> memoryview:
+        """Returns the blob that a value refers to."""
         place = value["i"]
         if type(place) is not int or place < 0:
             raise CodecError("no such blob")
@@ -744,18 +886,21 @@ class _Decoder:
         return dict(zip(self._hashable(keys), values))  # noqa: B905 - 3.9
 
     def _bytes(self, value: Message, depth: int) -> object:
-        return bytes(self._blob(value))
+        return bytes(self.blob(value))
 
     def _bytearray(self, value: Message, depth: int) -> object:
-        return bytearray(self._blob(value))
+        return bytearray(self.blob(value))
 
-    def _record(self, value: Message, depth: int) -> object:
+    def record(self, value: Message, depth: int) -> Record:
+        """Decodes an instance as its fields."""
         keys = [_text(key) for key in self._items(value, "k", depth)]
         values = self._items(value, "v", depth)
         return Record(_text(value["type"]), dict(zip(keys, values)))  # noqa: B905 - 3.9
 
-    def _opaque(self, value: Message, depth: int) -> object:
-        return Opaque(_text(value["type"]), _text(value["repr"])[: 2 * MAX_REPR])
+    def kept(self, value: Message, depth: int) -> object:
+        """Decodes what stands for a value that stayed in the sandbox."""
+        name = None if value["name"] is None else _text(value["name"])[:MAX_REPR]
+        return SandboxValue(_text(value["type"]), _text(value["repr"])[: 2 * MAX_REPR], name)
 
     def _datetime(self, value: Message, depth: int) -> object:
         import datetime
@@ -795,62 +940,115 @@ class _Decoder:
 
         return pathlib.Path(_text(value["v"]))
 
-    def _ndarray(self, value: Message, depth: int) -> object:
-        data, shape, dtype = self._blob(value), value["s"], _text(value["t"])
-        if (
-            type(shape) is not list
-            or len(shape) > 32
-            or not all(type(size) is int and size >= 0 for size in shape)
-        ):
+    def _shape(self, value: Message) -> list[int]:
+        shape = value["s"]
+        if type(shape) is not list or len(shape) > _MAX_DIMENSIONS or not all(map(_is_size, shape)):
             raise CodecError("no shape of an array")
-        if not _DTYPE.fullmatch(dtype):
-            raise CodecError("no dtype that may cross")
+        return shape
+
+    def _ndarray(self, value: Message, depth: int) -> object:
+        data, shape, dtype = self.blob(value), self._shape(value), _read_dtype(value["t"])
         try:
             import numpy
         except ImportError:
-            return Opaque("numpy.ndarray", f"<array of shape {shape}: numpy is not installed here>")
+            text = f"<array of shape {shape}: numpy is not installed here>"
+            return SandboxValue("numpy.ndarray", text)
         kind = numpy.dtype(dtype)
         if math.prod(shape) * kind.itemsize != len(data) or not kind.itemsize:
             raise CodecError("an array of another size than its blob")
         array = numpy.frombuffer(bytearray(data), kind).reshape(shape)
         return array[()] if value["scalar"] is True and not shape else array
 
-    def _index(self, pandas: ModuleType, value: Message, depth: int) -> Any:
-        if value["n"] is None:
-            return None
-        name, labels = self._items(value, "n", depth)
-        return pandas.Index(labels, name=name)
+    def _objects(self, value: Message, depth: int) -> object:
+        items, shape = self._items(value, "v", depth), self._shape(value)
+        if math.prod(shape) != len(items):
+            raise CodecError("an array of another size than its items")
+        try:
+            import numpy
+        except ImportError:
+            return items
+        array = numpy.empty(len(items), dtype=object)
+        for place, item in enumerate(items):
+            array[place] = item
+        return array.reshape(shape)
+
+    def _index(self, value: Message, depth: int) -> object:
+        names, levels = self._items(value, "names", depth), self._items(value, "v", depth)
+        pandas = _pandas()
+        if pandas is None or len(names) != len(levels) or not levels:
+            raise CodecError("no index of a table")
+        if value["several"] is True:
+            return pandas.MultiIndex.from_arrays(levels, names=names)
+        return pandas.Index(_as_column(pandas, levels[0]), name=names[0])
+
+    def _categories(self, value: Message, depth: int) -> object:
+        codes, categories = self.value(value["c"], depth), self.value(value["v"], depth)
+        pandas = _pandas()
+        if pandas is None:
+            return [None if code < 0 else categories[code] for code in codes]
+        labels = pandas.Index(_as_column(pandas, categories))
+        return pandas.Categorical.from_codes(codes, labels, ordered=value["ordered"] is True)
+
+    def _zoned(self, value: Message, depth: int) -> object:
+        moments, zone = self.value(value["v"], depth), _read_zone(value["zone"])
+        pandas = _pandas()
+        if pandas is None:
+            return moments
+        return pandas.DatetimeIndex(moments).tz_localize("UTC").tz_convert(zone).array
+
+    def _texts(self, value: Message, depth: int) -> object:
+        texts, pandas = self._items(value, "v", depth), _pandas()
+        if value["t"] not in ("str", "string"):
+            raise CodecError("no column of texts")
+        return texts if pandas is None else pandas.array(texts, dtype=value["t"])
+
+    def _masked(self, value: Message, depth: int) -> object:
+        data, mask = self.value(value["v"], depth), self.value(value["mask"], depth)
+        dtype = _text(value["t"])
+        if not _MASKED.fullmatch(dtype) or len(data) != len(mask):
+            raise CodecError("no column with gaps")
+        pandas = _pandas()
+        if pandas is None:
+            return [None if gap else item for item, gap in zip(data, mask)]  # noqa: B905 - 3.9
+        column = pandas.array(data, dtype=dtype)
+        column[mask] = pandas.NA
+        return column
 
     def _series(self, value: Message, depth: int) -> object:
         column = self.value(value["v"], depth)
-        try:
-            import pandas  # type: ignore[import-untyped,import-not-found,unused-ignore]  # optional
-        except ImportError:
-            return Opaque("pandas.Series", f"<{len(column)} values: pandas is not installed here>")
-        name = self.value(value["name"], depth)
-        return pandas.Series(column, index=self._index(pandas, value, depth), name=name)
+        pandas = _pandas()
+        if pandas is None:
+            text = f"<{len(column)} values: pandas is not installed here>"
+            return SandboxValue("pandas.Series", text)
+        index, name = self.value(value["n"], depth), self.value(value["name"], depth)
+        series = pandas.Series(_as_column(pandas, column), name=name)
+        return series if index is None else series.set_axis(index)
 
-    def _dataframe(self, value: Message, depth: int) -> object:
+    def _table(self, value: Message, depth: int) -> object:
         labels, columns = self._items(value, "k", depth), self._items(value, "v", depth)
-        rows = value["rows"]
-        if type(rows) is not int or not 0 <= rows <= MAX_BLOBS or len(labels) != len(columns):
+        names, rows = self._items(value, "names", depth), value["rows"]
+        if type(rows) is not int or not 0 <= rows <= MAX_BLOBS or not names:
+            raise CodecError("no rows of a table, or no names of its columns")
+        if len(labels) != len(columns) or any(len(column) != rows for column in columns):
             raise CodecError("a table whose columns do not fit")
-        if any(len(column) != rows for column in columns):
-            raise CodecError("a table whose columns differ in length")
-        try:
-            import pandas
-        except ImportError:
+        pandas = _pandas()
+        if pandas is None:
             shape = f"{rows} rows and {len(labels)} columns"
-            return Opaque("pandas.DataFrame", f"<{shape}: pandas is not installed here>")
-        index = self._index(pandas, value, depth)
-        if index is None:
-            index = pandas.RangeIndex(rows)
-        table = pandas.DataFrame(dict(enumerate(columns)), index=index)
-        table.columns = pandas.Index(labels)
+            text = f"<{shape}: pandas is not installed here>"
+            return SandboxValue("pandas.DataFrame", text)
+        index = self.value(value["n"], depth)
+        data = {place: _as_column(pandas, column) for place, column in enumerate(columns)}
+        table = pandas.DataFrame(data, index=pandas.RangeIndex(rows))
+        if index is not None:
+            table.index = index
+        if len(names) > 1:
+            table.columns = pandas.MultiIndex.from_tuples(labels, names=names)
+        else:
+            table.columns = pandas.Index(labels, name=names[0])
         return table
 
     def _image(self, value: Message, depth: int) -> object:
-        data, mode, size = self._blob(value), _text(value["mode"]), self._items(value, "s", depth)
+        data, mode, size = self.blob(value), _text(value["mode"]), self._items(value, "s", depth)
         width, height = size
         if type(width) is not int or type(height) is not int or width < 0 or height < 0:
             raise CodecError("no size of an image")
@@ -861,7 +1059,8 @@ class _Decoder:
         try:
             from PIL import Image
         except ImportError:
-            return Opaque("PIL.Image", f"<{mode} image of {size}: pillow is not installed here>")
+            text = f"<{mode} image of {size}: pillow is not installed here>"
+            return SandboxValue("PIL.Image", text)
         return Image.frombytes(mode, (width, height), bytes(data))
 
 
@@ -871,30 +1070,77 @@ def _text(value: object) -> str:
     return value
 
 
-_READERS: dict[str, Callable[[_Decoder, Message, int], object]] = {
-    "none": _Decoder._none,
-    "int": _Decoder._int,
-    "float": _Decoder._float,
-    "complex": _Decoder._complex,
-    "tuple": _Decoder._tuple,
-    "set": _Decoder._set,
-    "frozenset": _Decoder._frozenset,
-    "dict": _Decoder._dict,
-    "bytes": _Decoder._bytes,
-    "bytearray": _Decoder._bytearray,
-    "record": _Decoder._record,
-    "opaque": _Decoder._opaque,
-    "datetime": _Decoder._datetime,
-    "date": _Decoder._date,
-    "time": _Decoder._time,
-    "timedelta": _Decoder._timedelta,
-    "decimal": _Decoder._decimal,
-    "uuid": _Decoder._uuid,
-    "path": _Decoder._path,
-    "ndarray": _Decoder._ndarray,
-    "series": _Decoder._series,
-    "dataframe": _Decoder._dataframe,
-    "image": _Decoder._image,
+def _is_size(value: object) -> bool:
+    return type(value) is int and value >= 0
+
+
+def _read_dtype(described: object) -> Any:
+    if type(described) is list:
+        if not all(type(field) is list and len(field) == 3 for field in described):
+            raise CodecError("no fields of an array")
+        if not all(type(shape) is list and all(map(_is_size, shape)) for *_, shape in described):
+            raise CodecError("no shape of a field")
+        return [(_text(name), _read_dtype(dtype), tuple(shape)) for name, dtype, shape in described]
+    if not _DTYPE.fullmatch(_text(described)):
+        raise CodecError("no dtype that may cross")
+    return described
+
+
+def _read_zone(described: object) -> object:
+    import datetime
+    import zoneinfo
+
+    if type(described) is str:
+        return zoneinfo.ZoneInfo(described)
+    seconds = described if type(described) in (int, float) else None
+    return datetime.timezone(datetime.timedelta(seconds=seconds))  # type: ignore[arg-type]  # None raises
+
+
+def _pandas() -> Any:
+    try:
+        import pandas  # type: ignore[import-untyped,import-not-found,unused-ignore]  # optional
+    except ImportError:
+        return None
+    return pandas
+
+
+def _as_column(pandas: Any, column: Any) -> Any:
+    """Keeps an array of objects from becoming what pandas guesses."""
+    if isinstance(column, sys.modules["numpy"].ndarray) and column.dtype.kind == "O":
+        return pandas.Series(column, dtype=object)
+    return column
+
+
+_READERS: dict[str, Callable[[Decoder, Message, int], object]] = {
+    "none": Decoder._none,
+    "int": Decoder._int,
+    "float": Decoder._float,
+    "complex": Decoder._complex,
+    "tuple": Decoder._tuple,
+    "set": Decoder._set,
+    "frozenset": Decoder._frozenset,
+    "dict": Decoder._dict,
+    "bytes": Decoder._bytes,
+    "bytearray": Decoder._bytearray,
+    "record": Decoder.record,
+    "kept": Decoder.kept,
+    "datetime": Decoder._datetime,
+    "date": Decoder._date,
+    "time": Decoder._time,
+    "timedelta": Decoder._timedelta,
+    "decimal": Decoder._decimal,
+    "uuid": Decoder._uuid,
+    "path": Decoder._path,
+    "ndarray": Decoder._ndarray,
+    "objects": Decoder._objects,
+    "index": Decoder._index,
+    "categories": Decoder._categories,
+    "zoned": Decoder._zoned,
+    "texts": Decoder._texts,
+    "masked": Decoder._masked,
+    "series": Decoder._series,
+    "table": Decoder._table,
+    "image": Decoder._image,
 }
 
 
@@ -915,7 +1161,10 @@ class FinalAnswer(SystemExit):
 
 _NO_NETWORK = "the network is off in the sandbox; use a tool that fetches what you need."
 _NO_PROGRAMS = "other programs cannot be started in the sandbox; do it in Python, or use a tool."
+_NO_PROCESS = "no process can be started in the sandbox; do it in this one, or in threads of it."
+_NO_SIGNALS = "other processes are out of reach in the sandbox."
 _NO_FILES = "only files in the work folder (the current directory) can be opened."
+_NO_POWER = "the sandbox does not allow this operation; do it in plain Python, or use a tool."
 _NETWORK = {"aiohttp", "ftplib", "http", "httpx", "requests", "smtplib", "socket", "urllib"}
 _PROGRAMS = {"multiprocessing", "pexpect", "pty", "subprocess"}
 _FILES = {"glob", "io", "os", "pathlib", "shutil", "sys", "tempfile"}
@@ -923,15 +1172,48 @@ _STEP = re.compile(r"<step \d+>")
 
 
 class ToolSpec:
-    """What the kernel knows of a tool of the host."""
+    """What the kernel knows of a tool of the host.
 
-    __slots__ = ("doc", "final", "name", "signature")
+    Attributes:
+        name: What it is called.
+        signature: See `binder`.
+        doc: Its docstring.
+        final: Whether its value is the final answer.
+        on: The id of the host's object that it is a method of, if it is one.
+    """
 
-    def __init__(self, name: str, signature: str, doc: str, final: bool) -> None:
+    __slots__ = ("doc", "final", "name", "on", "signature")
+
+    def __init__(
+        self, name: str, signature: str, doc: str, final: bool = False, on: str | None = None
+    ) -> None:
         self.name = name
         self.signature = signature
         self.doc = doc
         self.final = final
+        self.on = on
+
+
+class Call:
+    """A call of the host that is under way. Exactly one of its methods is called, once."""
+
+    def wait(self) -> object:
+        """Blocks until the reply is here; returns its value.
+
+        Raises:
+            ToolError: The call failed.
+            FinalAnswer: The reply was to the final answer.
+        """
+        raise NotImplementedError
+
+    def drop(self) -> None:
+        """Says that nobody waits for the reply."""
+
+
+if TYPE_CHECKING:
+    # Begins to call a tool of the host, with arguments and keyword arguments; the last argument
+    # says whether others are called at the same time.
+    Begin: TypeAlias = Callable[[ToolSpec, tuple[object, ...], dict[str, object], bool], Call]
 
 
 def binder(name: str, signature: str) -> Callable[..., None]:
@@ -973,6 +1255,346 @@ def binder(name: str, signature: str) -> Callable[..., None]:
     return bind
 
 
+def make_stub(tool: ToolSpec, begin: Begin) -> Callable[..., object]:
+    """Makes the function that stands for a tool of the host.
+
+    It has the tool's name, signature and docstring; as ``stub.aio`` it can be awaited.
+    """
+    bind = binder(tool.name, tool.signature)
+
+    def stub(*args: object, **kwargs: object) -> object:
+        bind(*args, **kwargs)
+        return begin(tool, args, kwargs, False).wait()
+
+    def start(*args: object, **kwargs: object) -> Call:
+        bind(*args, **kwargs)
+        return begin(tool, args, kwargs, True)
+
+    async def aio(*args: object, **kwargs: object) -> object:
+        import asyncio
+
+        call = start(*args, **kwargs)
+        if _HAS_THREADS:
+            return await asyncio.to_thread(call.wait)
+        await asyncio.sleep(0)  # so that those awaited together have all begun
+        return call.wait()
+
+    for function in (stub, aio):
+        function.__name__ = function.__qualname__ = tool.name
+        function.__module__ = "__main__"
+        function.__doc__ = tool.doc
+        function.__wrapped__ = bind  # type: ignore[attr-defined]  # where `inspect.signature` looks
+    stub.aio, stub._start = aio, start  # type: ignore[attr-defined]  # as above: a function has a dict
+    return stub
+
+
+def parallel(
+    function: Callable[..., object], *iterables: Iterable[object], max_workers: int = 16
+) -> list[object]:
+    """Calls a function with each item, many at the same time; returns the results in order.
+
+    ``parallel(f, items)`` gives what ``list(map(f, items))`` gives, sooner, where `f` is a tool or
+    calls tools. If calls fail, the others still end; then the first error in order is raised.
+
+    Args:
+        function: A tool, or any function.
+        *iterables: The items; with several, `function` gets one item of each.
+        max_workers: How many calls may be under way at once; for a function that is no tool, at
+            most 16.
+    """
+    if max_workers < 1:
+        raise ValueError("max_workers must be at least 1")
+    calls = list(zip(*iterables))  # noqa: B905 - as `map` does it
+    start = getattr(function, "_start", None)
+    if start is not None:
+        return _outcomes(_started(start, calls, max_workers))
+    if not _HAS_THREADS or len(calls) < 2:
+        return _outcomes((lambda args=args: function(*args)) for args in calls)  # type: ignore[misc]  # a default
+    import contextvars
+    from concurrent.futures import ThreadPoolExecutor
+
+    pool = ThreadPoolExecutor(min(max_workers, len(calls), _MOST_THREADS))
+    ended = False
+    try:
+        runs = [pool.submit(contextvars.copy_context().run, function, *args) for args in calls]
+        results = _outcomes(run.result for run in runs)
+        ended = True
+        return results
+    except Exception:
+        ended = True
+        raise
+    finally:
+        pool.shutdown(wait=ended, cancel_futures=True)  # an interrupt waits for nobody
+
+
+def _started(
+    start: Callable[..., Call], calls: Iterable[tuple[object, ...]], most: int
+) -> Iterator[Callable[[], object]]:
+    """Keeps calls of a tool under way, without a thread for each."""
+    open_calls: collections.deque[Call] = collections.deque()
+    try:
+        for args in calls:
+            if len(open_calls) == most:
+                yield open_calls.popleft().wait
+            open_calls.append(start(*args))
+        while open_calls:
+            yield open_calls.popleft().wait
+    finally:
+        for call in open_calls:
+            call.drop()
+
+
+def _outcomes(waits: Iterator[Callable[[], object]]) -> list[object]:
+    results, errors = [], []
+    for wait in waits:
+        try:
+            results.append(wait())
+        except Exception as error:
+            errors.append(error)
+    if errors:
+        raise errors[0]
+    return results
+
+
+class HostReference:
+    """Stands for an object of the host: what it lists calls the host, the rest stays there.
+
+    Args:
+        about: ``id``; ``type``, a name; ``methods``, each with name, signature and docstring;
+            ``attributes``, names; and ``why``, a reason why it is no value.
+        begin: Begins a call.
+    """
+
+    def __init__(self, about: Mapping[str, Any], begin: Begin) -> None:
+        key = about["id"]
+        vars(self).update(
+            {
+                name: make_stub(ToolSpec(name, signature, doc, on=key), begin)
+                for name, signature, doc in about.get("methods", ())
+            },
+            _about=about,
+            _begin=begin,
+        )
+
+    def __getattr__(self, name: str) -> object:
+        about = vars(self).get("_about", {})  # `copy` asks before there is any
+        if name in about.get("attributes", ()):
+            spec = ToolSpec(name, "()", "", on=about["id"])
+            call: Call = vars(self)["_begin"](spec, (), {}, False)
+            return call.wait()
+        raise AttributeError(f"{name!r} is not there: {self!r}")
+
+    def __dir__(self) -> list[str]:
+        return sorted((*self._names(), *object.__dir__(self)))
+
+    def __call__(self, *args: object, **kwargs: object) -> NoReturn:
+        """Tells why not."""
+        raise TypeError(f"this cannot be called: {self!r}")
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"this cannot be pickled or copied: {self!r}")
+
+    def __copy__(self) -> HostReference:
+        return self
+
+    def __deepcopy__(self, memo: object) -> HostReference:
+        return self
+
+    def _names(self) -> list[str]:
+        about = vars(self)["_about"]
+        return [*(name for name, *_ in about.get("methods", ())), *about.get("attributes", ())]
+
+    def __repr__(self) -> str:
+        about = vars(self)["_about"]
+        names = self._names()
+        usable = f"it has {', '.join(names)}" if names else "only tools can use it"
+        why = f" ({about['why']})" if about.get("why") else ""
+        return f"<{about['type']} object of the host{why}: {usable}>"
+
+
+def host_id(reference: HostReference) -> str:
+    """Returns the name that the host knows an object by."""
+    key: str = vars(reference)["_about"]["id"]
+    return key
+
+
+class Values(Extension):
+    """Values of the host that are more than data, as seen from the sandbox.
+
+    They are functions and classes, which the host has pickled; instances of classes that came so;
+    and objects that stay there, which a `HostReference` stands for. Only the host pickles.
+
+    Args:
+        begin: Begins a call of the host.
+        kept: Finds a value of the sandbox by the name that it was kept under.
+        loader: The source of cloudpickle, with whose functions the host's pickles are read.
+    """
+
+    def __init__(
+        self, begin: Begin, kept: Callable[[str], tuple[object, ...]], loader: bytes = b""
+    ) -> None:
+        self.readers = {
+            "host": self._host,
+            "code": self._code,
+            "record": self._record,
+            "kept": self._kept,
+        }
+        self._begin = begin
+        self._find_kept = kept
+        self._source = loader
+        self._loader: ModuleType | None = None
+        self._lock = threading.RLock()  # of the two below
+        self._references: dict[str, HostReference] = {}
+        self._defined: dict[int, tuple[object, bool]] = {}  # and whether it is what was sent
+        self._keys: dict[int, int] = {}  # of what was sent, by id()
+
+    def read(self, frame: Frame) -> Any:
+        """Decodes the value of a frame from the host."""
+        code: Any = frame.fields.get("code", ())
+        for key, place, about in code:
+            self._define(key, frame.blobs[place], about)
+        return frame.value("v", self)
+
+    def write(self, encoder: Encoder, value: object) -> object:
+        """Names an object, a function or a class that the host knows."""
+        if isinstance(value, HostReference):
+            return {"$": "host", "id": host_id(value)}
+        key = self._keys.get(id(value))
+        return None if key is None else {"$": "code", "n": key}
+
+    def class_key(self, encoder: Encoder, kind: type) -> int | None:
+        """Returns the number of a class that the host has sent."""
+        return self._keys.get(id(kind))
+
+    def _define(self, key: int, pickled: memoryview, about: Mapping[str, Any]) -> None:
+        with self._lock:
+            before, sent = self._defined.get(key, (None, False))
+            if sent and isinstance(before, type):
+                return
+            try:
+                value = self._unpickle(pickled)
+            except Exception as error:  # whatever the host's code needs and does not find here
+                why = f"it could not come here: {type(error).__name__}: {error}"
+                self._defined[key] = (self.reference({**about, "why": why}), False)
+                return
+            self._keys.pop(id(before), None)
+            self._defined[key] = (value, True)
+            self._keys[id(value)] = key
+
+    def _unpickle(self, pickled: memoryview) -> object:
+        import pickle
+
+        values = self
+
+        class Unpickler(pickle.Unpickler):
+            def find_class(self, module: str, name: str) -> Any:
+                if module == "cloudpickle.cloudpickle":
+                    return getattr(values._cloudpickle(), name)
+                return super().find_class(module, name)
+
+            def persistent_load(self, pid: Any) -> object:
+                kind, told = pid
+                if kind == "data":
+                    return told
+                return values.reference(told) if kind == "host" else load_code(**told)
+
+        return Unpickler(io.BytesIO(pickled)).load()
+
+    def _cloudpickle(self) -> ModuleType:
+        # The very version that wrote the pickle, whatever is installed here.
+        if self._loader is None:
+            module = ModuleType("cloudpickle.cloudpickle")
+            exec(compile(self._source, "<cloudpickle>", "exec"), vars(module))  # noqa: S102 - a library
+            self._loader = module
+        return self._loader
+
+    def reference(self, about: Mapping[str, Any]) -> HostReference:
+        """Returns what stands for an object of the host: the same for the same object."""
+        with self._lock:
+            known = self._references.get(about["id"])
+            if known is None:
+                kind = type(str(about["type"]), (HostReference,), {"__module__": "host"})
+                known = self._references[about["id"]] = kind(about, self._begin)
+            return known
+
+    def _host(self, decoder: Decoder, value: Message, depth: int) -> object:
+        return self.reference(value)
+
+    def _code(self, decoder: Decoder, value: Message, depth: int) -> object:
+        return self._defined[value["n"]][0]  # type: ignore[index]  # our host wrote it
+
+    def _record(self, decoder: Decoder, value: Message, depth: int) -> object:
+        record = decoder.record(value, depth)
+        key: Any = value.get("class")
+        kind, sent = self._defined.get(key, (None, False))
+        if sent and isinstance(kind, type):
+            return _instance(kind, record)
+        return Record(record.record_type, record.record_fields, key)
+
+    def _kept(self, decoder: Decoder, value: Message, depth: int) -> object:
+        found = self._find_kept(str(value["name"]))
+        return found[0] if found else decoder.kept(value, depth)
+
+
+def load_code(
+    magic: bytes, compiled: bytes, name: str, source: str | None, free: tuple[str, ...]
+) -> CodeType:
+    """Reads the code of a function: as it is, or from its source in another version of Python.
+
+    Args:
+        magic: The version of the host's bytecode.
+        compiled: What `marshal` makes of it.
+        name: Its qualified name.
+        source: The definition of the function, where the host found it.
+        free: Names of variables of an enclosing function that it uses.
+
+    Raises:
+        ImportError: Neither can be used.
+    """
+    import importlib.util
+    import marshal
+
+    if magic == importlib.util.MAGIC_NUMBER:
+        code: CodeType = marshal.loads(compiled)  # noqa: S302 - the host's own
+        return code
+    if source is not None:
+        pending = [compile(source, f"<{name}>", "exec", dont_inherit=True)]
+        while pending:
+            code = pending.pop()
+            if code.co_name == name.rpartition(".")[2] and code.co_freevars == free:
+                return code
+            pending += [const for const in code.co_consts if isinstance(const, type(code))]
+    raise ImportError(
+        f"{name} was compiled by another version of Python, and has no source to go by"
+    )
+
+
+def _instance(kind: Any, record: Record) -> object:
+    """Makes an instance of the fields that it has on the host, as unpickling would."""
+    fields = record.record_fields
+    try:
+        if issubclass(kind, enum.Enum):
+            return kind[fields["name"]]
+        made = kind.__new__(kind)
+        if hasattr(kind, "__pydantic_fields__") and hasattr(made, "__setstate__"):
+            declared = {name for name in fields if name in kind.__pydantic_fields__}
+            extra = {name: fields[name] for name in fields if name not in declared} or None
+            made.__setstate__(
+                {
+                    "__dict__": {name: fields[name] for name in fields if name in declared},
+                    "__pydantic_extra__": extra,
+                    "__pydantic_fields_set__": declared,
+                    "__pydantic_private__": None,
+                }
+            )
+            return made
+        for name, value in fields.items():
+            object.__setattr__(made, name, value)
+        return made
+    except Exception:  # its class does not let it be made this way: its fields are still of use
+        return record
+
+
 def _literal(default: ast.expr) -> ast.expr:
     try:
         ast.literal_eval(default)
@@ -986,50 +1608,75 @@ class Workspace:
 
     Args:
         imports: What may be imported: ``"pandas"`` (its submodules too), ``"pkg.*"``, or ``"*"``.
-        call: Calls a tool of the host, with arguments and keyword arguments.
+        begin: Begins to call a tool of the host.
         walls: Whether errors may come from walls around the code, which are then explained.
+        limits: Those of the sandbox, by name.
         **own: Builtins that the code sees in the place of Python's.
     """
 
     def __init__(
         self,
         imports: Iterable[str],
-        call: Callable[[ToolSpec, tuple[object, ...], dict[str, object]], object],
+        begin: Begin,
         *,
         walls: bool = True,
+        limits: Mapping[str, int] | None = None,
         **own: object,
     ) -> None:
         self.module = ModuleType("__main__")
         self.namespace: dict[str, Any] = vars(self.module)
         # The model's code has builtins of its own: the import policy and the tools live there. So
         # libraries import what they like, and a variable may hide a tool without losing it.
-        self._own = {**vars(builtins), "__import__": self._import, **own}
+        self._own = {**vars(builtins), "__import__": self._import, "parallel": parallel, **own}
         self._builtins = self.namespace["__builtins__"] = dict(self._own)
         self._imports = sorted({*BASE_BUILTIN_MODULES, *imports})
-        self._call = call
-        self._walls = walls
+        self._begin = begin
+        self._walls = _Walls(limits or {}) if walls else None
+        self._paths = _paths_to_hide(work_folder=walls)
         self._tools: list[str] = []
+        self._kept: dict[int, dict[str, object]] = {}  # by step
         self._sources: dict[str, tuple[int, None, list[str], str]] = {}
 
     def set_tools(self, tools: Iterable[ToolSpec]) -> None:
         """Puts these tools in the place of those before."""
-        stubs = {tool.name: self._stub(tool) for tool in tools}
+        stubs = {tool.name: make_stub(tool, self._begin) for tool in tools}
         self._tools = list(stubs)
         self._builtins.clear()
-        self._builtins.update({**self._own, **stubs})
+        self._builtins.update(self._own)
+        for names in self._kept.values():
+            self._builtins.update(names)
+        self._builtins.update(stubs)
 
-    def _stub(self, tool: ToolSpec) -> Callable[..., object]:
-        bind = binder(tool.name, tool.signature)
+    def keep(self, number: int, value: object) -> str | None:
+        """Keeps a value of a step that cannot leave, for this step and some after it.
 
-        def stub(*args: object, **kwargs: object) -> object:
-            bind(*args, **kwargs)
-            return self._call(tool, args, kwargs)
+        Returns:
+            The name that it has now; None where the step has kept enough. A variable of the model's
+            code is never overwritten.
+        """
+        names = self._kept.setdefault(number, {})
+        while len(self._kept) > MAX_KEPT_STEPS:
+            self.forget(next(iter(self._kept)))
+        if len(names) == MAX_KEPT:
+            return None
+        name = f"result_{number}_{len(names) + 1}" if names else f"result_{number}"
+        while name in self.namespace or name in self._builtins:
+            name += "_"
+        names[name] = self._builtins[name] = value
+        return name
 
-        stub.__name__ = stub.__qualname__ = tool.name
-        stub.__module__ = "__main__"
-        stub.__doc__ = tool.doc
-        stub.__wrapped__ = bind  # type: ignore[attr-defined]  # where `inspect.signature` looks
-        return stub
+    def kept(self, name: str) -> tuple[object, ...]:
+        """Returns the value that was kept under a name, if it still is."""
+        return tuple(names[name] for names in self._kept.values() if name in names)
+
+    def kept_by(self, number: int) -> list[str]:
+        """Returns the names of what a step has kept."""
+        return list(self._kept.get(number, ()))
+
+    def forget(self, number: int) -> None:
+        """Forgets what a step has kept."""
+        for name in self._kept.pop(number, ()):
+            self._builtins.pop(name, None)
 
     def _import(
         self,
@@ -1083,6 +1730,15 @@ class Workspace:
         return None if last is None else eval(last, self.namespace)  # noqa: S307 - as above
 
     async def _run_async(self, body: CodeType, last: CodeType | None) -> object:
+        import asyncio
+
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(_report_task)
+        if _HAS_THREADS:
+            from concurrent.futures import ThreadPoolExecutor
+
+            # Its threads mostly wait for tools; Python's own default is a handful.
+            loop.set_default_executor(ThreadPoolExecutor(_MAX_WAITING))
         value = None
         for part in (body, last):
             if part is not None:
@@ -1112,12 +1768,18 @@ class Workspace:
             text = f"{name}: {message}"
         return {
             "type": name,
-            "message": _shorten(_without_paths(message), MAX_SHOWN),
-            "traceback": _shorten(_without_paths(text), MAX_SHOWN),
+            "message": _shorten(self.without_paths(message), MAX_SHOWN),
+            "traceback": _shorten(self.without_paths(text), MAX_SHOWN),
         }
 
+    def without_paths(self, text: str) -> str:
+        """Hides where on the host something lies: it is of no use inside, and tells of the host."""
+        for path, shown in self._paths:
+            text = text.replace(path, shown)
+        return text
+
     def _hint(self, error: BaseException) -> str:
-        hint = _wall(error) if self._walls else ""
+        hint = "" if self._walls is None else self._walls.hint(error)
         if not hint and isinstance(error, TypeError) and "is not callable" in str(error):
             hidden = [name for name in self._tools if name in self.namespace]
             if hidden:
@@ -1127,11 +1789,18 @@ class Workspace:
 
 
 _CO_COROUTINE = 0x80
+_MAX_WAITING = 12
 _HEADER_OF_NOTHING = re.compile(r"^([ |]*)Traceback \(most recent call last\):\n(?!\1  )", re.M)
 
 
 def _compile(code: Any, filename: str, mode: str, flags: int = 0) -> Any:
     return compile(code, filename, mode, flags | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+
+
+def _report_task(loop: AbstractEventLoop, context: dict[str, Any]) -> None:
+    # These ended the step, which says so itself; the task that they came up in is no news.
+    if not isinstance(context.get("exception"), (KeyboardInterrupt, SystemExit)):
+        loop.default_exception_handler(context)
 
 
 def _instead_of(name: str) -> str:
@@ -1161,32 +1830,113 @@ def _frames(error: BaseException) -> Iterator[FrameType]:
         trace = trace.tb_next
 
 
-def _wall(error: BaseException) -> str:
-    """Says which wall an error comes from, in the words of somebody who may not climb it."""
-    for link in _chain(error):
-        if isinstance(link, MemoryError):
-            return "the memory of the sandbox is used up; del large variables, or work in pieces."
-        if not isinstance(link, OSError):
-            continue
+class _Walls:
+    """Says which wall an error comes from, in the words of somebody who may not climb it.
+
+    Args:
+        limits: Those of the sandbox, by name.
+    """
+
+    def __init__(self, limits: Mapping[str, int]) -> None:
+        self._limits = limits
+
+    def hint(self, error: BaseException) -> str:
+        """Returns what to tell the model; nothing where no wall is known to be the reason."""
+        for link in _chain(error):
+            if hint := self._limit(link) or self._refusal(link):
+                return hint
+        return ""
+
+    def _limit(self, error: BaseException) -> str:
+        number = error.errno if isinstance(error, OSError) else None
+        if isinstance(error, MemoryError) or number == errno.ENOMEM:
+            what = f"the memory of the sandbox is used up{self._size('memory_bytes')}"
+            return f"{what}. Variables stay: del large ones, or work in pieces."
+        no_thread = isinstance(error, RuntimeError) and "can't start new thread" in str(error)
+        if no_thread and sys.platform != "emscripten":
+            return (
+                f"no more threads can be started{self._count('max_threads')}; wait for those that "
+                "run, or use a pool: concurrent.futures.ThreadPoolExecutor(8)."
+            )
+        if number == errno.EFBIG:
+            what = (
+                f"the file grew past what the sandbox allows for one file{self._size('file_bytes')}"
+            )
+            return f"{what}. What was written before stays: use several files, or write less."
+        if number == errno.ENOSPC:
+            limit = self._size("workdir_bytes")
+            return f"the work folder is full{limit}; remove what is not needed any more."
+        if number in (errno.EMFILE, errno.ENFILE):
+            what = f"too many files are open at once{self._count('open_files')}"
+            return f"{what}; close them, best by `with open(...) as file:`."
+        return ""
+
+    def _size(self, name: str) -> str:
+        limit = self._limits.get(name)
+        if limit is None:
+            return ""
+        unit, size = next(((u, s) for u, s in _UNITS if limit >= s), ("bytes", 1))
+        return f" (limit: {limit / size:.4g} {unit})"
+
+    def _count(self, name: str) -> str:
+        limit = self._limits.get(name)
+        return "" if limit is None else f" (limit: {limit:,})"
+
+    def _refusal(self, error: BaseException) -> str:
         modules = {
-            str(frame.f_globals.get("__name__")).partition(".")[0] for frame in _frames(link)
+            str(frame.f_globals.get("__name__")).partition(".")[0] for frame in _frames(error)
         }
-        if type(link).__name__ == "gaierror":
-            return _NO_NETWORK
-        if link.errno in (errno.EPERM, errno.EACCES):
+        if isinstance(error, (OSError, ImportError, NotImplementedError)):
+            if "multiprocessing" in modules:
+                return _NO_PROCESS
             if modules & _PROGRAMS:
                 return _NO_PROGRAMS
-            if modules & _NETWORK:
-                return _NO_NETWORK
-            if link.filename is not None:
-                return _NO_FILES
-            return "the sandbox does not allow this operation."
-        outside = type(link.filename) is str and link.filename.startswith("/")
-        if link.errno in (errno.ENOENT, errno.EROFS) and outside:
-            return _NO_FILES
-        if link.errno == errno.EFBIG:
-            return "the file grew past what the sandbox allows for one file."
-    return ""
+        if isinstance(error, AttributeError):
+            # Where there are no processes at all, there are no functions to make them.
+            missing = getattr(error, "obj", None) is os and getattr(error, "name", "") in _SPAWNS
+            return _NO_PROCESS if missing else ""
+        if not isinstance(error, OSError):
+            return ""
+        if modules & _NETWORK or type(error).__name__ in ("gaierror", "herror"):
+            return _NO_NETWORK
+        path = error.filename if type(error.filename) is str else ""
+        outside = path.startswith(("/", ".."))
+        if error.errno in _REFUSED:
+            return _refused_call(error) or (_NO_FILES if outside else _NO_POWER)
+        return _NO_FILES if outside and error.errno in (errno.ENOENT, errno.EROFS) else ""
+
+
+_UNITS = (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
+_REFUSED = {
+    getattr(errno, name)
+    for name in (
+        *("EPERM", "EACCES", "ENOSYS", "EOPNOTSUPP", "ENOEXEC"),
+        *("EHOSTUNREACH", "ENETUNREACH", "ENETDOWN", "EADDRNOTAVAIL", "EAFNOSUPPORT"),
+    )
+}
+_SPAWNS = {"fork", "forkpty", "posix_spawn", "posix_spawnp"}
+_CALLS = (
+    (re.compile(r"\b(fork|forkpty)\b"), _NO_PROCESS),
+    (re.compile(r"\b(exec[lv]p?e?|posix_spawnp?|spawn[lv]p?e?|system)\b"), _NO_PROGRAMS),
+    (re.compile(r"\b(kill|killpg|pidfd_open|pidfd_send_signal)\b"), _NO_SIGNALS),
+    (re.compile(r"\b(bind|connect|send|sendto|socket)\b"), _NO_NETWORK),
+)
+
+
+def _refused_call(error: BaseException) -> str:
+    """Guesses by the model's own line what was refused: functions written in C leave no frame."""
+    lines = [
+        linecache.getline(frame.f_code.co_filename, line)
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if _STEP.fullmatch(frame.f_code.co_filename)
+    ]
+    last = lines[-1] if lines else ""
+    return next((words for call, words in _CALLS if call.search(last)), "")
+
+
+def _refuse_system(command: object) -> int:  # noqa: ARG001 - the signature of os.system
+    """Raises, where the system's own would return a number that nobody understands."""
+    raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
 
 
 def _keep_model_lines(report: traceback.TracebackException) -> None:
@@ -1233,11 +1983,24 @@ def _suggestion(error: BaseException) -> str:
     return f". Did you mean: {close[0]!r}?" if close and close[0] != name else ""
 
 
-def _without_paths(text: str) -> str:
-    for prefix in {sys.prefix, sys.base_prefix, sys.exec_prefix}:
-        if len(prefix) > 4:  # `/usr` is no secret
-            text = text.replace(prefix, "<python>")
-    return text
+def _paths_to_hide(work_folder: bool) -> list[tuple[str, str]]:
+    """Returns paths and what is shown in their place; longer ones come first."""
+    library = os.path.dirname(os.path.abspath(os.__file__))  # noqa: PTH100, PTH120 - pathlib costs time
+    python = {sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix, library}
+    python |= {path for path in sys.path if path}
+    shown = dict.fromkeys((*python, *map(os.path.realpath, python)), "<python>")
+    own = globals().get("__file__")  # none where this file was sent as a text
+    if own is not None:
+        for _ in range(3):  # this folder, the package, what it lies in
+            own = os.path.dirname(own)  # noqa: PTH120 - as above
+            shown.setdefault(own, "<sanderling>")
+    if work_folder:
+        shown[os.getcwd()] = "."  # noqa: PTH109 - as above
+    kept = [(path, name) for path, name in shown.items() if path not in _NO_SECRETS]
+    return sorted(kept, key=lambda pair: -len(pair[0]))
+
+
+_NO_SECRETS = ("", "/", "/usr", "/usr/local", "/usr/lib", "/lib", "/tmp", "/work")  # noqa: S108 - texts
 
 
 # --- The kernel: frames in, steps run, frames out -------------------------------------------------
@@ -1355,15 +2118,22 @@ class Channel:
             finally:
                 self._busy = False
 
+    def renew_lock(self) -> None:
+        """Makes it usable in a fork: a thread that is not there may have held the lock."""
+        self._writing = threading.RLock()
+        self._queue.clear()
+        self._busy = False
+
 
 class _Slot:
     """One thread that waits for a frame."""
 
-    __slots__ = ("frame", "leads", "woken")
+    __slots__ = ("frame", "leads", "waits", "woken")
 
     def __init__(self) -> None:
         self.frame: Frame | None = None
         self.leads = False
+        self.waits = False
         self.woken = threading.Lock()
         self.woken.acquire()
 
@@ -1401,11 +2171,16 @@ class Mailbox:
         Raises:
             KeyboardInterrupt: A signal came while the main thread waited for a reply.
         """
+        with self._interrupts:  # half a frame that was read would be lost to whoever reads on
+            return self._waited(key)
+
+    def _waited(self, key: int) -> Frame:
         with self._lock:
             slot = self._slots[key]
+            slot.waits = True
             if key == self.ORDERS and self._orders:
                 slot.frame = self._orders.popleft()
-            elif not self._led:
+            elif slot.frame is None and not self._led:
                 self._led = slot.leads = True
         replies = key != self.ORDERS
         try:
@@ -1424,7 +2199,7 @@ class Mailbox:
         if slot.leads:
             self._led = False
             for heir in self._slots.values():
-                if heir.frame is None:
+                if heir.waits and heir.frame is None:
                     self._led = heir.leads = True
                     heir.woken.release()
                     break
@@ -1487,6 +2262,10 @@ class Output(io.TextIOBase):
                 self.flush()
         return len(text)
 
+    def renew_lock(self) -> None:
+        """Makes it usable in a fork: a thread that is not there may have held the lock."""
+        self._lock = threading.RLock()
+
     def flush(self) -> None:
         """Sends what is there."""
         with self._lock:
@@ -1498,30 +2277,111 @@ class Output(io.TextIOBase):
         """Sends the rest, with a note of what was cut."""
         with self._lock:
             self.flush()
-            note = f"\n… {self._cut:,} characters cut out here; print less at a time …\n"
+            most = f"a step may print {self._length:,}"
+            note = f"\n… {self._cut:,} characters cut out here: {most}; print less at a time …\n"
             self._line = (note if self._cut else "") + self._tail
             self._tail = ""
             self.flush()
 
 
-class Kernel:
-    """Serves one host."""
+class _Errors(io.TextIOBase):
+    """Where warnings, logs and printed tracebacks go: with the output, and without host paths."""
 
-    def __init__(self, channel: Channel) -> None:
+    encoding = "utf-8"
+    errors = "replace"
+
+    def __init__(self, output: Output, clean: Callable[[str], str]) -> None:
+        super().__init__()
+        self._output = output
+        self._clean = clean
+
+    def writable(self) -> bool:
+        """Says that it is."""
+        return True
+
+    def write(self, text: str) -> int:
+        """Takes text."""
+        if not isinstance(text, str):
+            raise TypeError(f"write() argument must be str, not {type(text).__name__}")
+        self._output.write(self._clean(text))
+        return len(text)
+
+    def flush(self) -> None:
+        """Sends what is there."""
+        self._output.flush()
+
+
+def _limit_threads(most: int) -> None:
+    """Refuses threads beyond a number early, with words; whoever evades it meets the host."""
+    start = threading.Thread.start
+
+    def start_if_few(self: threading.Thread) -> None:
+        if threading.active_count() >= most:
+            raise RuntimeError(f"can't start new thread: there are {most} already")
+        start(self)
+
+    threading.Thread.start = start_if_few  # type: ignore[method-assign]  # says more, and earlier
+
+
+class _KernelCall(Call):
+    """A call that the host was sent a frame for."""
+
+    __slots__ = ("_mailbox", "_number", "_tool", "_values")
+
+    def __init__(self, tool: ToolSpec, number: int, mailbox: Mailbox, values: Values) -> None:
+        self._tool = tool
+        self._number = number
+        self._mailbox = mailbox
+        self._values = values
+
+    def wait(self) -> object:
+        reply = self._mailbox.wait(self._number)
+        if "e" in reply.fields:
+            raise ToolError(str(reply.fields["e"]))
+        if self._tool.final:
+            raise FinalAnswer
+        return self._values.read(reply)
+
+    def drop(self) -> None:
+        self._mailbox.forget(self._number)
+
+
+class Kernel:
+    """Serves one host.
+
+    Args:
+        channel: What leads to it.
+        copy: Makes a copy of this process that works in a folder, and returns whether this is it.
+    """
+
+    def __init__(self, channel: Channel, copy: Callable[[str | None], bool] | None = None) -> None:
         self._channel = channel
+        self._copy = copy
         self._interrupts = Interrupts()
         self._mailbox = Mailbox(channel, self._interrupts)
         hello = self._next_order()
         imports, output, calls = hello["imports"], hello["output"], hello["calls"]
         if not isinstance(imports, list) or type(output) is not int or type(calls) is not int:
             raise FrameError("no hello")
-        self._workspace = Workspace(imports, self._call)
+        limits: Any = hello.get("limits", {})
+        self._workspace = Workspace(imports, self._begin, limits=limits)
+        loader = hello.get("loader", b"")
+        self._values = Values(self._begin, self._workspace.kept, loader)  # type: ignore[arg-type]  # our host wrote it
         self._output = Output(self._print, output)
+        self._errors = _Errors(self._output, self._workspace.without_paths)
+        os.system = _refuse_system
+        if "max_threads" in limits:
+            _limit_threads(limits["max_threads"])
         self._most_calls = calls
+        self._modules = sys.modules  # the code may put something else in its place
+        self._imported = self._imports()
         self._lock = threading.Lock()  # of the three below
         self._step: int | None = None
         self._calls = 0
         self._calls_left = 0
+
+    def _imports(self) -> set[str]:
+        return {name for name in PRELOADABLE if name in self._modules}
 
     def _next_order(self) -> Message:
         self._mailbox.expect(Mailbox.ORDERS)
@@ -1529,7 +2389,9 @@ class Kernel:
         fields = frame.fields
         fields["t"] = frame.kind
         if frame.kind == "set":
-            fields["v"] = frame.value("v")
+            fields["v"] = self._values.read(frame)
+        elif frame.kind == "hello" and "loader" in fields:
+            fields["loader"] = frame.value("loader")
         return fields
 
     def serve(self) -> NoReturn:
@@ -1544,11 +2406,21 @@ class Kernel:
                 self._workspace.namespace.update(order["v"])  # type: ignore[call-overload]  # as above
             elif order["t"] == "tools":
                 self._workspace.set_tools(ToolSpec(**tool) for tool in order["tools"])  # type: ignore[attr-defined]  # as above
+            elif order["t"] == "fork" and self._copy is not None:
+                if self._copy(order["folder"]):  # type: ignore[arg-type]  # as above
+                    self._renew_locks()
             else:
                 raise FrameError(f"an order that is not known: {order['t']}")
 
+    def _renew_locks(self) -> None:
+        """Makes all usable in a fork, where other threads are gone with the locks they held."""
+        self._channel.renew_lock()
+        self._output.renew_lock()
+        self._mailbox = Mailbox(self._channel, self._interrupts)
+        self._lock = threading.Lock()
+
     def _execute(self, number: int, code: str) -> None:
-        sys.stdout = sys.stderr = self._output
+        sys.stdout, sys.stderr = self._output, self._errors
         self._interrupts.start_step()
         self._output.start_step()
         with self._lock:
@@ -1561,7 +2433,7 @@ class Kernel:
                 self._interrupts.release()
                 value = self._workspace.run(number, code)
                 reply["text"] = show(value)
-                reply["v"], blobs = _encode_result(value)
+                reply["v"], blobs = self._encode_result(number, value)
             finally:
                 self._interrupts.hold()
         except FinalAnswer:
@@ -1570,6 +2442,10 @@ class Kernel:
             self._interrupts.hold()  # the signal may have come just before the line above
             reply.update(v=None, error=self._workspace.explain(error))
             blobs = []
+        if reply["error"] is None:
+            for name in self._workspace.kept_by(number)[:_MAX_NOTES]:
+                kind = _type_name(self._workspace.kept(name)[0])
+                reply["text"] = f"{reply['text']}\n<{kind} object, kept in the sandbox as {name!r}>"
         self._output.end_step()
         with self._lock:
             self._step = None
@@ -1578,12 +2454,27 @@ class Kernel:
             threads=threading.active_count() - 1,
             interrupted=self._interrupts.fired,
         )
+        if new := self._imports() - self._imported:
+            self._imported |= new
+            reply["imported"] = sorted(new)
         try:
             self._channel.send("done", reply, blobs)
         except Exception:  # too large a frame, or a thread of the code changed the value meanwhile
-            shown = str(reply["text"])[:MAX_REPR]
-            opaque = {"$": "opaque", "type": _type_name(value), "repr": shown}
-            self._channel.send("done", {**reply, "v": opaque})
+            stays = stand_in(value, self._workspace.keep(number, value))
+            self._channel.send("done", {**reply, "v": stays})
+
+    def _encode_result(self, number: int, value: object) -> tuple[object, list[Blob]]:
+        def keep(part: object) -> object:
+            return stand_in(part, self._workspace.keep(number, part))
+
+        try:
+            encoded, blobs = encode(value, self._values, keep)
+            if sum(map(len, blobs)) <= MAX_RESULT:
+                return encoded, blobs
+        except CodecError:
+            pass
+        self._workspace.forget(number)  # parts that were kept before it turned out that all stays
+        return keep(value), []
 
     def _print(self, text: str) -> None:
         with self._interrupts:
@@ -1591,8 +2482,10 @@ class Kernel:
             if step is not None:
                 self._channel.send("out", {"id": step, "text": text})
 
-    def _call(self, tool: ToolSpec, args: tuple[object, ...], kwargs: dict[str, object]) -> object:
-        encoder = _Encoder(opaque=False)
+    def _begin(
+        self, tool: ToolSpec, args: tuple[object, ...], kwargs: dict[str, object], together: bool
+    ) -> Call:
+        encoder = Encoder(self._values, self._keep if tool.final else None)
         try:
             sent: Message = {"args": encoder.value(list(args), 0)}
             sent["kwargs"] = encoder.value(kwargs, 0)
@@ -1604,33 +2497,43 @@ class Kernel:
                 if self._step is None:
                     raise ToolError(f"{tool.name} was called after the step had ended")
                 if not self._calls_left:
-                    raise ToolError(
-                        f"{tool.name} was not called: the {self._most_calls:,} tool calls that one "
-                        "step may make are used up"
-                    )
+                    raise ToolError(too_many_calls(tool.name, self._most_calls))
                 self._calls_left -= 1
                 self._calls += 1
                 number = self._calls
                 sent.update(id=number, step=self._step, name=tool.name)
-                sent["alone"] = threading.active_count() == 1
+                if tool.on is not None:
+                    sent["on"] = tool.on
+                sent["alone"] = not together and threading.active_count() == 1
                 self._mailbox.expect(number)
                 try:
                     self._channel.send("call", sent, encoder.blobs)
                 except BaseException:
                     self._mailbox.forget(number)
                     raise
-            reply = self._mailbox.wait(number)
-        if "e" in reply.fields:
-            raise ToolError(str(reply.fields["e"]))
-        if tool.final:
-            raise FinalAnswer
-        return reply.value("v")
+        return _KernelCall(tool, number, self._mailbox, self._values)
+
+    def _keep(self, value: object) -> object:
+        return stand_in(
+            value, None if self._step is None else self._workspace.keep(self._step, value)
+        )
 
     def _on_thread_error(self, args: Any) -> None:
         if args.exc_value is not None and not isinstance(args.exc_value, SystemExit):
             told = self._workspace.explain(args.exc_value)["traceback"]
             name = args.thread.name if args.thread is not None else "a thread"
             self._output.write(f"Exception in {name}:\n{told}\n")
+
+
+def too_many_calls(name: str, most: int) -> str:
+    """Says why a call was not made."""
+    return (
+        f"{name} was not called: the {most:,} tool calls that one step may make are used up. "
+        "Make the others in the next step, or fewer."
+    )
+
+
+_MAX_NOTES = 3
 
 
 def show(value: object) -> str:
@@ -1643,36 +2546,33 @@ def show(value: object) -> str:
         return f"<{_type_name(value)}, whose str() raised {type(error).__name__}>"
 
 
-def _encode_result(value: object) -> tuple[object, list[Blob]]:
-    try:
-        encoded, blobs = encode(value, opaque=True)
-        if sum(map(len, blobs)) <= MAX_RESULT:
-            return encoded, blobs
-    except CodecError:
-        pass
-    return _stand_in(value), []
-
-
-def _stand_in(value: object) -> object:
+def stand_in(value: object, name: str | None = None) -> object:
     """What is sent for a value that cannot cross: the host sees that it is not the value itself."""
-    return {"$": "opaque", "type": _type_name(value), "repr": _safe_repr(value)}
+    return {"$": "kept", "type": _type_name(value), "repr": _safe_repr(value), "name": name}
 
 
-def serve(read_fd: int, write_fd: int, lock: Callable[[], Mapping[str, object]]) -> NoReturn:
+def serve(
+    read_fd: int,
+    write_fd: int,
+    lock: Callable[[], Mapping[str, object]],
+    copy: Callable[[str | None], bool] | None = None,
+) -> NoReturn:
     """Builds the walls, then serves the host at the other end of two file descriptors.
 
     Args:
         read_fd: Where frames come from.
         write_fd: Where frames go.
         lock: Locks this process and returns what is in force. It runs before any byte is read.
+        copy: Makes a copy of this process, where that can be done: see `Kernel`.
     """
     channel = Channel(read_fd, write_fd)
     try:
         layers = lock()
         versions = {"python": "{}.{}.{}".format(*sys.version_info[:3]), "kernel": "1"}
-        kernel = Kernel(channel)
+        kernel = Kernel(channel, copy)
     except Exception as error:
-        channel.send("failed", {"reason": f"{type(error).__name__}: {error}"})
+        kind = "" if isinstance(error, OSError) else f"{type(error).__name__}: "
+        channel.send("failed", {"reason": f"{kind}{error}"})
         os._exit(1)
     channel.send("ready", {"layers": dict(layers), "versions": versions})
     kernel.serve()

@@ -13,6 +13,8 @@ import reprlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
+from .agent_types import as_raw
+
 if TYPE_CHECKING:
     from sanderling.messages import JSONValue
 
@@ -188,7 +190,12 @@ def _media(kind: str) -> Check:
     def check(value: object) -> object:
         if value is None or isinstance(value, bool | int | float):
             raise Mismatch(_EXPECTED[kind], value)
-        return value
+        if kind == "image":  # an `AgentImage` is a PIL image already
+            return value
+        try:
+            return as_raw(value)
+        except ValueError as error:
+            raise Mismatch(f"audio that can be read ({error})", value, of_kind=False) from error
 
     return check
 

@@ -6,12 +6,13 @@ import functools
 import inspect
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ._arguments import Arguments
 from ._construction import check_tool
 from ._render import code_prompt, signature_text, tool_calling_prompt
+from .agent_types import handle_agent_output_types
 
 if TYPE_CHECKING:
     from sanderling.messages import JSONObject, JSONValue
@@ -93,7 +94,8 @@ class Tool(BaseTool):
 
         Args:
             *args: Positional arguments; or one dict of arguments by name.
-            sanitize_inputs_outputs: Whether to check the arguments first, as `call` does.
+            sanitize_inputs_outputs: Whether to check the arguments first, as `call` does, and to
+                return what `handle_agent_output_types` makes of the result.
             **kwargs: Arguments by name.
         """
         lone = args[0] if len(args) == 1 and not kwargs else None
@@ -102,9 +104,15 @@ class Tool(BaseTool):
         if sanitize_inputs_outputs:
             args, kwargs = (), self.validate_arguments(self.bind(args, kwargs))
         if self.is_async:
-            return self._run_async(args, kwargs)
+            running = self._run_async(args, kwargs)
+            return self._as_agent_type(running) if sanitize_inputs_outputs else running
         self._prepare()
-        return self.forward(*args, **kwargs)
+        result = self.forward(*args, **kwargs)
+        if not sanitize_inputs_outputs:
+            return result
+        if _is_pending(result):
+            return self._as_agent_type(result)
+        return handle_agent_output_types(result, self.output_type)
 
     def call(self, arguments: object) -> object:
         """Checks the arguments, runs the tool in this thread, and returns its result.
@@ -229,6 +237,9 @@ class Tool(BaseTool):
     def _run(self, arguments: Mapping[str, object]) -> Any:
         self._prepare()
         return self.forward(**arguments)
+
+    async def _as_agent_type(self, result: Awaitable[Any]) -> Any:
+        return handle_agent_output_types(await result, self.output_type)
 
     async def _run_async(self, args: Sequence[object], kwargs: Mapping[str, object]) -> Any:
         self._prepare()

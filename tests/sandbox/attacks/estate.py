@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import resource
@@ -58,10 +59,12 @@ class Estate:
 
     Attributes:
         helpers: Child processes that are meant to be there.
+        zygotes: More of them, which are meant to have no children themselves.
     """
 
     def __init__(self, root: Path, library: Path) -> None:
         self.helpers: set[int] = set()
+        self.zygotes: set[int] = set()
         self._root = root
         self._library = library
         self._secrets = {kind: f"canary-{kind}-{secrets.token_hex(12)}" for kind in _KINDS}
@@ -214,15 +217,16 @@ class Estate:
 
     def _strangers(self) -> list[int]:
         """Returns the children that nobody of us made, or that did not go away."""
-        return [
-            pid for pid in _children(os.getpid()) if pid not in {self._victim.pid, *self.helpers}
-        ]
+        parents = (os.getpid(), *self.zygotes)
+        known = {self._victim.pid, *self.helpers, *self.zygotes}
+        return [pid for parent in parents for pid in children(parent) if pid not in known]
 
     def restore(self) -> None:
         """Repairs what is broken, for the next attack."""
         for pid in self._strangers():
             os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
+            with contextlib.suppress(ChildProcessError):  # a zygote's, which waits for it
+                os.waitpid(pid, 0)
         self._memory.value = self._secrets["memory"].encode()
         self._end_victim()
         self._start_victim()
@@ -255,7 +259,8 @@ def _descriptors() -> int:
     return sum(1 for _ in Path("/proc/self/fd").iterdir())
 
 
-def _children(parent: int) -> list[int]:
+def children(parent: int) -> list[int]:
+    """Returns the child processes of `parent`, dead or alive."""
     found = []
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():

@@ -33,7 +33,12 @@ _REFUSALS = {
     "ConnectionRefusedError",
     *("gaierror", "URLError", "urllib.error.URLError", "socket.gaierror", "ProcessLookupError"),
 }
-_ENDS = {"SandboxCrashed": "ended", "SandboxViolation": "violation", "SandboxTimeout": "limited"}
+_ENDS = {
+    "SandboxCrashed": "ended",
+    "SandboxViolation": "violation",
+    "SandboxTimeout": "limited",
+    "SandboxLimitExceeded": "limited",
+}
 
 
 WITHOUT_NAMESPACES = "all but namespaces"

@@ -258,9 +258,9 @@ for member in tar:
         "numpy loads a pickle that calls the system",
         ("54", "51"),
         """
-import numpy, os
+import numpy, posix
 class Evil:
-    def __reduce__(self): return os.system, (f"echo planted > {outside}/pickle",)
+    def __reduce__(self): return posix.system, (f"echo planted > {outside}/pickle",)
 numpy.save("evil.npy", numpy.array([Evil()], dtype=object), allow_pickle=True)
 numpy.load("evil.npy", allow_pickle=True)
 "reached"

@@ -18,7 +18,7 @@ from typing import Any
 if __name__ == "__main__":
     sys.path.insert(0, sys.argv[1])
 
-from sandbox.attacks.estate import Estate
+from sandbox.attacks.estate import Estate, children
 from sandbox.attacks.weaker import WeakerBackend, zygote
 from sanderling.errors import SandboxUnavailable
 from sanderling.sandbox import (
@@ -29,12 +29,15 @@ from sanderling.sandbox import (
     create_interpreter,
 )
 from sanderling.sandbox._remote import RemoteInterpreter
+from sanderling.sandbox.backends._local import preload
+from sanderling.sandbox.kernel import PRELOADABLE
 
 _CLAIMS = ("reached", "through", "refused", "limited")
 _TOOLS = [ToolSpec("note", "(text)", "Takes a note."), ToolSpec("final_answer", "(x)", "", True)]
 _PRELUDE = Path(__file__).with_name("inside.py")
 _SLACK = 8.0  # seconds beyond a step's time that a busy machine may need to end it
 _LONGEST_LOG = 51_000
+_PATIENCE = 30.0  # seconds for modules to be loaded
 
 
 class Attacked:
@@ -44,11 +47,15 @@ class Attacked:
         (root / "tmp").mkdir(mode=0o700)
         tempfile.tempdir = str(root / "tmp")  # where the work folders of the sandboxes are
         # Whatever stays for the life of the process is there before anything is counted.
-        helper, _ = zygote()
         with_walls = create_interpreter("local")
         list(with_walls.execute("0"))
         with_walls.close()
+        preload(frozenset(PRELOADABLE), _PATIENCE)
+        guards = children(os.getpid())
+        zygotes = [*guards, *(pid for guard in guards for pid in children(guard))]
+        helper, _ = zygote()
         self.estate = Estate(root, library / "sanderling")
+        self.estate.zygotes.update(zygotes)
         self.estate.helpers.add(helper.pid)
 
     def attack(self, order: dict[str, Any]) -> dict[str, Any]:

@@ -32,7 +32,7 @@ CASES = (
         """
 import os
 found = []
-for number in range(4, 4096):
+for number in range(5, 4096):
     try: found.append(os.fstat(number)); print(os.pread(number, 999, 0))
     except OSError: pass
 "through" if found else "refused"
@@ -302,6 +302,17 @@ if os.fork() == 0:
 "through"
 """,
         layers=_FILTER,
+        apart=False,
+    ),
+    Case(
+        "which process ids are in use",
+        ("111",),
+        """
+import os
+print(os.getpgid(victim), os.getpriority(os.PRIO_PROCESS, victim))
+"through"
+""",
+        layers=("namespaces",),
         apart=False,
     ),
     Case(

@@ -40,18 +40,6 @@ import random, sys
 """,
     ),
     Case(
-        "which process ids are in use",
-        ("111",),
-        """
-import os
-print(os.getppid(), os.getpgid(victim), os.getpriority(os.PRIO_PROCESS, victim))
-"reached"
-""",
-        "remains",
-        (),
-        apart=False,
-    ),
-    Case(
         "a clock fine enough to time caches",
         ("111",),
         """

@@ -125,7 +125,7 @@ said
 """,
         "limited",
         ("namespaces",),
-        options={"workdir_bytes": 8 * _MIB},
+        options={"workdir_bytes": 8 * _MIB, "workdir_in_memory": True},
         apart=False,
     ),
     Case(
@@ -140,21 +140,23 @@ said
 """,
         "limited",
         ("namespaces",),
-        options={"workdir_bytes": 8 * _MIB},
+        options={"workdir_bytes": 8 * _MIB, "workdir_in_memory": True},
         apart=False,
     ),
     Case(
-        "a disk filled by many files, without a quota",
+        "a disk filled by many files, without a tmpfs",
         ("73", "use: files"),
         """
-for n in range(10): open(f"f{n}", "wb").write(bytes(1 << 20))
-print("more in all than one file may hold")
+import time
+for n in range(1_000):
+    open(f"f{n}", "wb").write(bytes(1 << 20))
+    time.sleep(0.01)
 "reached"
 """,
-        "remains",
-        (),
+        "limited",
+        _CLOCK,
         apart=False,
-        options={"file_bytes": 2 * _MIB},
+        options={"workdir_bytes": 4 * _MIB},
     ),
     Case(
         "descriptors without end",
@@ -257,8 +259,8 @@ while True: x = x @ x
         "processor time, where it is limited",
         ("66",),
         "while True: pass",
-        "ended",
-        _LIMITS,
+        "limited",
+        _CLOCK,
         apart=False,
         options={"cpu_seconds": 1},
     ),

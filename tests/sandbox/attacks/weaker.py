@@ -14,6 +14,7 @@ import tempfile
 from pathlib import Path
 
 from sanderling.sandbox import kernel
+from sanderling.sandbox._limits import Limits, Usage
 from sanderling.sandbox._workdir import remove_tree
 from sanderling.sandbox.lockdown import policy_for
 
@@ -60,6 +61,8 @@ class WeakerBackend:
         options: Settings of `policy_for`.
     """
 
+    name = "weaker"
+    limits = Limits()
     files_remain = True
     grace = 1.0
     ways_out = ""
@@ -86,6 +89,10 @@ class WeakerBackend:
             socket.send_fds(control, [order.encode()], [theirs.fileno()])
             self._link = WeakerLink(int(control.recv(16)), ours)
         return self._link
+
+    def usage(self, link: object) -> Usage:
+        """Sees nothing."""
+        return Usage()
 
     def close(self) -> None:
         """Ends the kernel and removes its work folder. May be called again."""

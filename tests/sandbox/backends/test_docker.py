@@ -134,7 +134,7 @@ def test_libraries_work_behind_the_walls(docker_engine: Engine, options: dict[st
 
 
 def test_memory_ends_in_an_error_and_the_variables_stay(options: dict[str, Any]) -> None:
-    with interpreter("docker", memory="200m", **options) as python:
+    with interpreter("docker", memory_bytes=200 << 20, **options) as python:
         told = error(python, "kept = 1\nx = []\nwhile True: x.append(bytearray(1 << 20))")
         assert "MemoryError" in told
         assert value(python, "n = len(x); x.clear(); kept, 100 < n < 200") == (1, True)
@@ -149,7 +149,7 @@ def test_memory_ends_in_an_error_and_the_variables_stay(options: dict[str, Any])
 
 
 def test_the_work_folder_has_a_size_and_ends_with_the_container(options: dict[str, Any]) -> None:
-    with interpreter("docker", workdir_size="5m", **options) as python:
+    with interpreter("docker", workdir_bytes=5 << 20, **options) as python:
         assert "No space left" in error(
             python, "with open('f', 'wb') as f: f.write(bytes(6 << 20))"
         )
@@ -159,7 +159,8 @@ def test_the_work_folder_has_a_size_and_ends_with_the_container(options: dict[st
 
 
 def test_processes_are_limited(options: dict[str, Any]) -> None:
-    with interpreter("docker", pids_limit=10, **options) as python:
+    extra: dict[str, Any] = {"pids_limit": 10}
+    with interpreter("docker", container_run_kwargs=extra, **options) as python:
         code = (
             "import threading\n"
             "e = threading.Event()\n"

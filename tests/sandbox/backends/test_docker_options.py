@@ -11,7 +11,7 @@ from sanderling.sandbox.backends._docker_options import ContainerOptions, size
 
 
 def options(allow_weaker: bool = False, **extra: Any) -> ContainerOptions:
-    return ContainerOptions("1g", None, 64, "256m", extra, allow_weaker)
+    return ContainerOptions(1 << 30, None, 64, 256 << 20, 500, extra, allow_weaker)
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ def test_sizes(text: str | int, bytes_: int) -> None:
 @pytest.mark.parametrize("text", ["", "g", "1.5g", "-1", "1gb", "1 g", "1g --privileged"])
 def test_what_is_no_size(text: str) -> None:
     with pytest.raises(ValueError, match="is no size"):
-        create_interpreter("docker", memory=text)
+        create_interpreter("docker", container_run_kwargs={"mem_limit": text})
 
 
 @pytest.mark.parametrize(
@@ -86,8 +86,8 @@ def test_the_walls_are_options() -> None:
         "--cap-drop=ALL",
         "--security-opt=no-new-privileges",
         "--user=65534:65534",
-        "--memory=1g",
-        "--memory-swap=1g",
+        f"--memory={1 << 30}",
+        f"--memory-swap={1 << 30}",
         "--pids-limit=64",
         "--label=sanderling",
     } <= set(flags)

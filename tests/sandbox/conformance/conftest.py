@@ -7,21 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from support.docker_engine import IMAGE, Engine
 from support.places import Driven, Form, Place
+from support.processes import sandboxes
 from support.wasm import denos, require_wasm
 
 if TYPE_CHECKING:
     from sanderling.sandbox import Interpreter
+    from support.blaxel_server import BlaxelServer
+    from support.e2b_server import E2BServer
+    from support.modal_server import ModalServer
 
 
 def local(request: pytest.FixtureRequest) -> Place:
-    return Place("local", wire=3, leftovers=_locked_children)
+    return Place("local", wire=3, restores=True, leftovers=_locked_processes)
 
 
 def inprocess(request: pytest.FixtureRequest) -> Place:
@@ -44,16 +47,35 @@ def wasm(request: pytest.FixtureRequest) -> Place:
     return Place("wasm", wire=3, libraries=False, leftovers=denos)
 
 
+def e2b(request: pytest.FixtureRequest) -> Place:
+    server: E2BServer = request.getfixturevalue("e2b_provider")
+    return Place("e2b", options=server.options, wire=3, leftovers=server.alive)
+
+
+def modal(request: pytest.FixtureRequest) -> Place:
+    server: ModalServer = request.getfixturevalue("modal_provider")
+    return Place("modal", wire=3, leftovers=server.alive)
+
+
+def blaxel(request: pytest.FixtureRequest) -> Place:
+    server: BlaxelServer = request.getfixturevalue("blaxel_provider")
+    return Place("blaxel", wire=3, leftovers=server.alive)
+
+
 PLACES: dict[str, Callable[[pytest.FixtureRequest], Place]] = {
     "local": local,
     "inprocess": inprocess,
     "docker": docker,
     "wasm": wasm,
+    "e2b": e2b,
+    "modal": modal,
+    "blaxel": blaxel,
 }
 WITHOUT_WALLS = {"inprocess"}
 
 _NO_THREADS = "Pyodide has no threads"
 _OWN_FILES = "its files are its own: Pyodide keeps them in memory"
+_OTHER_PYTHON = "what @dataclass generates has no source for another version of Python to compile"
 # What does not hold in a place: the name of a test, and a part of the case's.
 EXCEPTIONS: dict[str, dict[tuple[str, str], str]] = {
     "wasm": {
@@ -61,7 +83,10 @@ EXCEPTIONS: dict[str, dict[tuple[str, str], str]] = {
         ("test_calls_of_threads_are_open_at_the_same_time", ""): _NO_THREADS,
         ("test_many_calls_of_many_threads_get_their_own_replies", ""): _NO_THREADS,
         ("test_one_of_several_may_fail", ""): _NO_THREADS,
+        ("test_functions_that_call_tools_run_together", ""): _NO_THREADS,
         ("test_the_final_answer_is_the_first_one", "thread"): _NO_THREADS,
+        ("test_instances_go_in_and_come_back", ""): _OTHER_PYTHON,
+        ("test_fields_that_do_not_fit_are_a_record", ""): _OTHER_PYTHON,
         ("test_the_walls_stand", "open('/new', 'w')"): _OWN_FILES,
         ("test_the_walls_stand", "open('../outside', 'w')"): _OWN_FILES,
         ("test_code_that_ends_its_interpreter", "string_at"): "0 is an address in WebAssembly",
@@ -73,7 +98,7 @@ EXCEPTIONS: dict[str, dict[tuple[str, str], str]] = {
 
 # Places that take seconds to start: only the cases of these modules are run in both forms there,
 # since the drivers are the same for every place.
-IN_BOTH_FORMS = {"wasm": {"test_tools"}}
+IN_BOTH_FORMS = {name: {"test_tools"} for name in ("wasm", "e2b", "modal", "blaxel")}
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -93,12 +118,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item not in gone]
 
 
-def _locked_children() -> list[str]:
-    children = set()
-    for task in Path("/proc/self/task").iterdir():
-        children.update((task / "children").read_text().split())
-    commands = {pid: Path(f"/proc/{pid}/cmdline").read_text() for pid in children}
-    return [pid for pid, command in commands.items() if "_locked.py" in command]
+def _locked_processes() -> list[str]:
+    return sorted(map(str, sandboxes()))
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -129,6 +150,12 @@ def form(request: pytest.FixtureRequest) -> Form:
 def _shared(place: Place) -> Iterator[Interpreter]:
     with closing(place.create(timeout_seconds=20)) as made:
         yield made
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """These steps follow one another faster than those of an agent; each shall have its copy."""
+    monkeypatch.setattr("sanderling.sandbox._checkpoint.SHARE", 1e9)
 
 
 @pytest.fixture

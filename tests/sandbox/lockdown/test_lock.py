@@ -5,6 +5,11 @@ import errno
 
 import pytest
 
+from sanderling.sandbox.lockdown import LockdownError, prepare
+from sanderling.sandbox.lockdown._landlock import TRUNCATE_ABI, abi
+from sanderling.sandbox.lockdown._linux import machine
+from sanderling.sandbox.lockdown._rules import rules
+from sanderling.sandbox.lockdown._seccomp import assemble
 from support.locked import Station
 
 # Takes one system call away before the lock, as an older kernel or a container would.
@@ -54,6 +59,7 @@ def test_the_layers_in_force(locked: Station, namespaces: bool) -> None:
             "MEMLOCK": 0,
             "CPU": 10,
         },
+        "snapshots": False,
     }
 
 
@@ -112,3 +118,14 @@ def test_the_child_has_nothing_else_of_this_library(locked: Station, namespaces:
     )
 
     assert ended.said == "[]"
+
+
+def test_what_was_prepared_is_what_is_loaded() -> None:
+    try:
+        in_force = rules(None, truncate_by_path=abi() >= TRUNCATE_ABI)
+    except LockdownError as error:
+        pytest.skip(str(error))
+    prepare()
+    misses = assemble.cache_info().misses
+    assemble(in_force, machine())
+    assert assemble.cache_info().misses == misses

@@ -23,7 +23,7 @@ def test_only_the_kept_descriptors_stay_open(locked: Station) -> None:
     ended = locked.run(
         "import os, sys; sys.path.insert(0, package.removesuffix('/lockdown')); import lockdown\n"
         "os.dup2(1, 7); os.dup2(1, 70); os.dup2(1, 700)\n"
-        "lockdown.harden_process([0, 1, 2, 70], die_with_parent=False)\n"
+        "lockdown.harden_process([0, 1, 2, 70])\n"
         "said = sorted(map(int, os.listdir('/proc/self/fd')))  # 3 is the listing's own",
         lock=False,
     )

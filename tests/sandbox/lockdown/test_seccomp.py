@@ -137,13 +137,22 @@ def test_verdicts(machine: str, name: str, arguments: tuple[int, ...], then: int
 
 
 @both
-def test_a_new_process_can_be_put_to_the_listener(machine: str) -> None:
-    asking = rules(None, new_process=NOTIFY)
+def test_who_may_be_copied_has_forks_and_signals_put_to_the_listener(machine: str) -> None:
+    asking = rules(None)
 
     assert verdict(machine, "clone", 0x01200011, of=asking) == NOTIFY
     assert verdict(machine, "clone", 0x003D0F00, of=asking) == ALLOW
     assert verdict(machine, "clone", 0x10000011, of=asking) == DENY
-    assert verdict(machine, "kill", 1, 9, of=asking) == ALLOW
+    assert verdict(machine, "kill", 1, 9, of=asking) == NOTIFY
+    assert verdict(machine, "tgkill", PID, 5, 6, of=asking) == NOTIFY
+    assert verdict(machine, "prlimit64", PID, of=asking) == DENY
+
+
+@both
+def test_a_copy_may_ask_to_die_with_its_parent_and_never_take_it_back(machine: str) -> None:
+    assert verdict(machine, "prctl", 1, 9) == ALLOW
+    assert verdict(machine, "prctl", 1, 0) == DENY
+    assert verdict(machine, "prctl", 1, 15) == DENY
 
 
 @both

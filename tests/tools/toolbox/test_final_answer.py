@@ -49,3 +49,22 @@ def test_can_take_more_than_the_answer() -> None:
             return answer, source
 
     assert Sourced().call({"answer": 1}) == (1, "memory")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "answer"),
+    [
+        ({"answer": {"name": "Bern"}}, {"name": "Bern"}),
+        ({"name": "Bern", "people": 1}, {"name": "Bern", "people": 1}),
+        ("Bern", "Bern"),
+    ],
+)
+def test_what_an_answer_consists_of_is_the_answer(arguments: object, answer: object) -> None:
+    assert FinalAnswerTool().validate_arguments(arguments) == {"answer": answer}
+
+
+def test_an_answer_that_lacks_the_answer_is_refused() -> None:
+    with pytest.raises(ValueError, match="answer"):
+        FinalAnswerTool().validate_arguments({})
+    with pytest.raises(ValueError, match="answer"):
+        FinalAnswerTool().validate_arguments({"answer": 1, "more": 2})

@@ -1,15 +1,13 @@
 """What runs in a container: its first process, which keeps watch, and the kernel beside it.
 
 One file, standard library only, CPython 3.9 or newer. Neither this file nor the kernel is in the
-image or mounted from the host, who may be another machine: they come over standard input, as JSON
-with its length in front, and frames follow. Frames to the host go over standard output.
+image or mounted from the host, who may be another machine: they come over standard input, and
+frames follow. Frames to the host go over standard output.
 """
 
 from __future__ import annotations
 
 import importlib
-import importlib.abc
-import importlib.util
 import os
 import select
 import signal
@@ -19,70 +17,31 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from importlib.machinery import ModuleSpec
     from types import FrameType, ModuleType
     from typing import NoReturn
 
 GREETING = b"sanderling\n"
 WORKDIR = "/work"
 # Where the kernel speaks and listens, apart from 0 to 2, which are everybody's.
-_WRITE, _READ = 3, 4
+WRITE, READ = 3, 4
 _UP, _LOOPBACK = 0x1, 0x8  # linux/if.h
 _BOUNDLESS = 1 << 60  # old control groups write some such number for no limit
 _OVERHEAD = 32 << 20  # bytes of memory for the first process and for what is not data
 
 
-class _Sent(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
-    """Imports modules from texts."""
-
-    def __init__(self, sources: Mapping[str, str]) -> None:
-        self._sources = sources
-
-    def find_spec(
-        self,
-        fullname: str,
-        path: Sequence[str] | None = None,
-        target: ModuleType | None = None,
-    ) -> ModuleSpec | None:
-        if fullname not in self._sources:
-            return None
-        package = any(name.startswith(fullname + ".") for name in self._sources)
-        return importlib.util.spec_from_loader(fullname, self, is_package=package)
-
-    def get_source(self, fullname: str) -> str:
-        return self._sources[fullname]
-
-
-def main(
-    sources: Mapping[str, str], limits: Mapping[str, int], volumes: Sequence[str], weaker: bool
-) -> NoReturn:
+def main(limits: Mapping[str, int], volumes: Sequence[str], weaker: bool) -> NoReturn:
     """Serves the host until it is gone, or the kernel is.
 
     Args:
-        sources: The modules ``kernel``, ``lockdown`` and what is in it, by name.
         limits: ``memory``: bytes of the container; ``file_bytes`` and ``open_files``.
         volumes: Further folders to be read.
         weaker: Whether the container may have weaker walls than usual, and none of ours.
     """
-    if sys.version_info < (3, 9):  # noqa: UP036 - this runs in the image's Python, not the host's
-        sys.exit(f"the image has Python {sys.version.split()[0]}; it takes 3.9 or newer")
-    finder = _Sent(sources)
-    sys.meta_path.insert(0, finder)
-    kernel = importlib.import_module("kernel")
-    lockdown = "not wanted" if weaker else _own_walls()
-    sys.meta_path.remove(finder)
+    kernel, lockdown = unpack(weaker)
 
     def lock() -> dict[str, object]:
         layers: dict[str, object] = {"container": _container(weaker)}
-        _limit_data(limits["memory"])
-        missing = lockdown if isinstance(lockdown, str) else ""
-        if not isinstance(lockdown, str):
-            try:
-                layers.update(_lock(lockdown, limits, volumes))
-            except OSError as error:  # the container's walls stand without these
-                missing = str(error)
-        if missing:
-            layers["lockdown"] = f"not in force: {missing}"
+        layers.update(own_walls(lockdown, WORKDIR, limits, volumes))
         return layers
 
     watch = _Watch()
@@ -92,9 +51,9 @@ def main(
         watch.keep()
     try:
         watch.leave()
-        _take_descriptors()
+        take_descriptors(0, 1)
         os.chdir(WORKDIR)
-        kernel.serve(_READ, _WRITE, lock)
+        kernel.serve(READ, WRITE, lock)
     finally:
         os._exit(1)
 
@@ -154,44 +113,69 @@ class _Watch:
                 os._exit(128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else status >> 8)
 
 
-def _own_walls() -> ModuleType | str:
-    """Returns the walls of this library, or why they cannot be built inside the container."""
-    if sys.version_info < (3, 10):  # noqa: UP036 - as above
-        return "they need Python 3.10 or newer"
-    return importlib.import_module("lockdown")
-
-
-def _take_descriptors() -> None:
-    os.dup2(1, _WRITE)
-    os.dup2(0, _READ)
+def take_descriptors(read: int, write: int) -> None:
+    """Moves both to where the kernel keeps them, and closes all others."""
+    os.dup2(write, WRITE)
+    os.dup2(read, READ)
     null = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):
         os.dup2(null, descriptor)
-    os.closerange(_READ + 1, 256)
+    os.closerange(READ + 1, 256)
 
 
-def _limit_data(memory: int) -> None:
-    """Lets an allocation fail before the container's limit ends the kernel, and its variables."""
+def unpack(weaker: bool) -> tuple[ModuleType, ModuleType | str]:
+    """Imports what was sent, of which nothing can be imported afterwards.
+
+    Returns:
+        The kernel, and the walls of this library, or why they cannot be built here.
+    """
+    if sys.version_info < (3, 9):  # noqa: UP036 - the Python of this place, not the host's
+        sys.exit(f"there is Python {sys.version.split()[0]}; it takes 3.9 or newer")
+    kernel = importlib.import_module("kernel")
+    lockdown: ModuleType | str = "not wanted"
+    if not weaker and sys.version_info < (3, 10):
+        lockdown = "they need Python 3.10 or newer"
+    elif not weaker:
+        lockdown = importlib.import_module("lockdown")
+    del sys.meta_path[0]
+    return kernel, lockdown
+
+
+def own_walls(
+    lockdown: ModuleType | str, workdir: str, limits: Mapping[str, int], readable: Sequence[str]
+) -> dict[str, object]:
+    """Builds the walls of this library inside others, which stand without them.
+
+    Args:
+        lockdown: What builds them, or why they are not to be built.
+        workdir: The folder that stays writable.
+        limits: ``memory``: bytes; ``file_bytes`` and ``open_files``.
+        readable: Further files and folders to be read.
+
+    Returns:
+        What is in force.
+    """
+    # An allocation shall fail before some other limit ends the kernel, and its variables.
     import resource
 
-    limit = max(memory - _OVERHEAD, memory // 2)
-    resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
-
-
-def _lock(
-    lockdown: ModuleType, limits: Mapping[str, int], volumes: Sequence[str]
-) -> dict[str, object]:
-    lockdown.harden_process((0, 1, 2, _WRITE, _READ))
-    policy = lockdown.policy_for(
-        WORKDIR,
-        # Address space that is never touched costs the container nothing: thread stacks, arenas.
-        memory_bytes=limits["memory"] + (4 << 30),
-        file_bytes=limits["file_bytes"],
-        open_files=limits["open_files"],
-        extra_read=volumes,
-        namespaces=False,
-    )
-    layers: dict[str, object] = lockdown.lock(policy)
+    data = max(limits["memory"] - _OVERHEAD, limits["memory"] // 2)
+    resource.setrlimit(resource.RLIMIT_DATA, (data, data))
+    if isinstance(lockdown, str):
+        return {"lockdown": f"not in force: {lockdown}"}
+    try:
+        lockdown.harden_process((0, 1, 2, WRITE, READ))
+        policy = lockdown.policy_for(
+            workdir,
+            # Address space that is never touched costs nothing: thread stacks, arenas.
+            memory_bytes=limits["memory"] + (4 << 30),
+            file_bytes=limits["file_bytes"],
+            open_files=limits["open_files"],
+            extra_read=readable,
+            namespaces=False,
+        )
+        layers: dict[str, object] = lockdown.lock(policy)
+    except OSError as error:
+        return {"lockdown": f"not in force: {error}"}
     return layers
 
 

@@ -8,26 +8,30 @@ over the container's standard streams, so the engine may be another machine: not
 from __future__ import annotations
 
 import contextlib
-import functools
-import json
 import secrets
 import signal
 import socket
-import struct
 import subprocess
 import tempfile
 import threading
 import time
 import warnings
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from sanderling.errors import SandboxUnavailable
+from sanderling.sandbox._limits import LIBRARY_THREADS, Limits, Usage
 
 from ._contained import GREETING
 from ._docker_command import Docker, tail
 from ._docker_image import PYTHON, Image
 from ._docker_options import ContainerOptions, Value
+from ._packages import packages_for
+from ._parcel import boot, parcel
+
+if TYPE_CHECKING:
+    from sanderling.sandbox._backend import Link
 
 _START = 120.0
 _FAREWELL = 3.0
@@ -36,23 +40,6 @@ _WAYS_OUT = (
     "Ways out: a Docker engine that the command `docker version` reaches, or host=; an image with "
     f'Python 3.9 or newer as {PYTHON}; or executor_type="local", which needs no engine.'
 )
-
-# Reads what `_parcel` wrote, no byte more, and runs it.
-_BOOT = """
-import json, os
-def read(size):
-    data = b""
-    while len(data) < size:
-        part = os.read(0, size - len(data))
-        if not part:
-            os._exit(1)
-        data += part
-    return data
-parcel = json.loads(read(int.from_bytes(read(4), "little")))
-scope = {"__name__": "contained"}
-exec(compile(parcel["entry"], "<contained>", "exec"), scope)
-scope["main"](**parcel["arguments"])
-"""
 
 
 class _NotStarted(Exception):  # noqa: N818 - not for anybody outside
@@ -178,13 +165,17 @@ class DockerBackend:
         image: An image with Python 3.9 or newer. By default one is built.
         build_new_image: Whether an image may be built. It is built once, and found by its content.
         dockerfile_content: How to build it; ``python:3.11-slim`` by default.
+        imports: What the code may import. The packages that it needs go into the image that is
+            built, where neither an image is given nor `dockerfile_content` nor `packages`.
         packages: Requirements for pip, installed when the image is built.
-        memory: Memory of the container, such as ``"1g"``.
-        cpus: Processors; None for all.
-        pids_limit: Processes and threads.
-        workdir_size: Size of the work folder.
+        memory_bytes: Memory of the container.
         file_bytes: Largest size of one file.
+        workdir_bytes: Size of the work folder.
+        workdir_files: How many files and folders it may hold.
         open_files: Number of descriptors.
+        max_threads: Threads at a time, those of numeric libraries not counted. (The container may
+            have 32 processes and threads more.)
+        cpus: Processors; None for all.
         host: The engine, such as ``"ssh://me@there"``; what the docker command uses by default.
         container_run_kwargs: Further options of ``docker run``, by their long names or those of the
             Docker SDK, such as ``{"cpuset_cpus": "0,1", "environment": {"LANG": "de_DE.UTF-8"}}``.
@@ -202,33 +193,47 @@ class DockerBackend:
         image: str | None = None,
         build_new_image: bool = True,
         dockerfile_content: str | None = None,
-        packages: Sequence[str] = (),
-        memory: str | int = "1g",
-        cpus: float | None = None,
-        pids_limit: int = 64,
-        workdir_size: str | int = "256m",
+        imports: Sequence[str] = (),
+        packages: Sequence[str] | None = None,
+        memory_bytes: int = 1 << 30,
         file_bytes: int = 256 << 20,
+        workdir_bytes: int = 256 << 20,
+        workdir_files: int = 65_536,
         open_files: int = 256,
+        max_threads: int = 32,
+        cpus: float | None = None,
         host: str | None = None,
         container_run_kwargs: Mapping[str, Value] | None = None,
         allow_weaker: bool = False,
     ) -> None:
+        if packages is None:
+            given = image is not None or dockerfile_content is not None
+            packages = () if given else list(packages_for(imports).values())
         self._image = Image(image, dockerfile_content, packages, build_new_image)
+        limits = Limits(
+            memory_bytes=memory_bytes,
+            file_bytes=file_bytes,
+            workdir_bytes=workdir_bytes,
+            workdir_files=workdir_files,
+            open_files=open_files,
+            max_threads=max_threads,
+        )
         self._options = ContainerOptions(
-            memory=memory,
+            memory=memory_bytes,
             cpus=cpus,
-            pids_limit=pids_limit,
-            workdir=workdir_size,
+            pids_limit=max_threads + LIBRARY_THREADS,
+            workdir=workdir_bytes,
+            workdir_files=workdir_files,
             extra=dict(container_run_kwargs or {}),
             allow_weaker=allow_weaker,
         )
-        limits = {
-            "memory": self._options.memory_bytes,
-            "file_bytes": file_bytes,
-            "open_files": open_files,
-        }
+        self.limits = replace(limits, memory_bytes=self._options.memory_bytes)
         self._arguments = {
-            "limits": limits,
+            "limits": {
+                "memory": self._options.memory_bytes,
+                "file_bytes": file_bytes,
+                "open_files": open_files,
+            },
             "volumes": self._options.volumes(),
             "weaker": allow_weaker,
         }
@@ -236,6 +241,11 @@ class DockerBackend:
         self._lock = threading.Lock()
         self._link: DockerLink | None = None
         self._closed = False
+
+    @property
+    def name(self) -> str:
+        """The executor type."""
+        return "docker"
 
     @property
     def ways_out(self) -> str:
@@ -284,7 +294,7 @@ class DockerBackend:
             undo.callback(ours.close)
             with theirs:
                 process = docker.start(
-                    *("run", *self._options.flags(name), *command, "-c", _BOOT),
+                    *("run", *self._options.flags(name), *command, "-c", boot()),
                     streams=theirs.fileno(),
                     complaints=complaints,
                 )
@@ -292,7 +302,7 @@ class DockerBackend:
             undo.callback(link.finish)
             undo.callback(link.kill)
             try:
-                link.greet(_parcel(self._arguments))
+                link.greet(parcel("contained", self._arguments))
             except OSError as error:
                 undo.close()
                 complaints.seek(0)
@@ -320,6 +330,10 @@ class DockerBackend:
         if asked.returncode:
             raise SandboxUnavailable(f"the Docker engine does not answer: {tail(asked.stderr)}.")
 
+    def usage(self, link: Link) -> Usage:
+        """Sees nothing: the container may run on another machine. Its limits are the engine's."""
+        return Usage()
+
     def close(self) -> None:
         """Ends the container and removes it. May be called again."""
         with self._lock:
@@ -331,24 +345,3 @@ class DockerBackend:
         if link is not None:
             link.kill()
             link.finish()
-
-
-def _parcel(arguments: Mapping[str, object]) -> bytes:
-    text = json.dumps({"entry": _entry(), "arguments": {"sources": _sources(), **arguments}})
-    return struct.pack("<I", len(text)) + text.encode("ascii")
-
-
-@functools.cache
-def _entry() -> str:
-    return Path(__file__).with_name("_contained.py").read_text("utf-8")
-
-
-@functools.cache
-def _sources() -> dict[str, str]:
-    """The modules of the kernel and of the lock-down, by the names that they have inside."""
-    folder = Path(__file__).parent.parent
-    sources = {"kernel": (folder / "kernel.py").read_text("utf-8")}
-    for path in (folder / "lockdown").glob("*.py"):
-        name = "lockdown" if path.stem == "__init__" else f"lockdown.{path.stem}"
-        sources[name] = path.read_text("utf-8")
-    return sources

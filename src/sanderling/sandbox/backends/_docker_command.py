@@ -76,5 +76,5 @@ class Docker:
 
 def tail(said: str) -> str:
     """Returns the end of what docker said, which tells why it failed."""
-    said = said.strip().removesuffix(".")
+    said = said.strip().rstrip(".?!")
     return said if len(said) <= _SHOWN else "…" + said[-_SHOWN:]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from sanderling.errors import SandboxUnavailable
 
 from ._docker_command import tail
+from ._packages import checked
 
 if TYPE_CHECKING:
     from ._docker_command import Docker
@@ -35,14 +36,11 @@ class Image:
     def __init__(
         self, image: str | None, dockerfile: str | None, packages: Sequence[str], build: bool
     ) -> None:
-        if isinstance(packages, str):
-            raise ValueError("packages is a list of requirements, not one string")
+        packages = checked(packages)
         if dockerfile is not None and (image is not None or packages):
             raise ValueError("dockerfile_content says all: leave out image and packages")
         if image is not None and not re.fullmatch(r"[\w.][\w.:/@-]*", image):
             raise ValueError(f"{image!r} is no name of an image")
-        if any(not re.match(r"\w", package) for package in packages):
-            raise ValueError(f"packages are requirements such as 'numpy>=2', not {packages!r}")
         self._dockerfile = dockerfile
         self._build = build
         if dockerfile is None and (packages or image is None):

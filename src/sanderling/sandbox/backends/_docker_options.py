@@ -13,7 +13,6 @@ Value: TypeAlias = "str | int | float | bool | list[str] | dict[str, object] | N
 
 USER = "65534:65534"
 LABEL = "sanderling"
-_WORK_FILES = 65_536
 _SIZE = re.compile(r"(\d+)([bkmg]?)", re.IGNORECASE)
 _UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
@@ -63,10 +62,11 @@ class ContainerOptions:
     """How a container is run.
 
     Attributes:
-        memory: Its memory, such as ``"1g"``.
+        memory: Its memory, in bytes.
         cpus: Its processors; None for all.
         pids_limit: Its processes and threads.
-        workdir: Size of the work folder, which lies in its memory.
+        workdir: Size of the work folder in bytes; it lies in the memory.
+        workdir_files: How many files and folders it may hold.
         extra: Further options; see `DockerBackend`.
         allow_weaker: Whether those may be any.
 
@@ -74,16 +74,15 @@ class ContainerOptions:
         ValueError: An option is none, or weakens the walls though that is not allowed.
     """
 
-    memory: str | int
+    memory: int
     cpus: float | None
     pids_limit: int
-    workdir: str | int
+    workdir: int
+    workdir_files: int
     extra: Mapping[str, Value] = field(default_factory=dict)
     allow_weaker: bool = False
 
     def __post_init__(self) -> None:
-        size(self.memory)
-        size(self.workdir)
         for name, value in self._extra().items():
             if not re.fullmatch(r"[a-z][a-z0-9_]+", name):
                 raise ValueError(f"container_run_kwargs: {name!r} is no option of docker run")
@@ -137,7 +136,7 @@ class ContainerOptions:
             "network": "none",
             "ipc": "none",
             "read_only": True,
-            "tmpfs": f"{folder},size={size(self.workdir)},nr_inodes={_WORK_FILES}",
+            "tmpfs": f"{folder},size={self.workdir},nr_inodes={self.workdir_files}",
             "cap_drop": "ALL",
             "security_opt": "no-new-privileges",
             "user": USER,

@@ -10,6 +10,7 @@ import itertools
 import queue
 import sys
 import threading
+import typing
 import weakref
 from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mapping, Sequence
 from types import MappingProxyType
@@ -18,6 +19,7 @@ from typing import Any, TypeAlias
 from sanderling.errors import SandboxError
 from sanderling.sandbox import kernel
 from sanderling.sandbox._clock import StepClock
+from sanderling.sandbox._host_values import HostObject, HostValues
 from sanderling.sandbox._interpreter import CodeResult, Printed, ToolRequest, ToolSpec
 from sanderling.sandbox._outcome import Fault, Finished, StepLimits, final_result
 
@@ -30,22 +32,35 @@ _GONE = (
 )
 
 
-class _Call:
+class _Call(kernel.Call):
     """A call that waits for its reply."""
 
-    def __init__(self, tool: kernel.ToolSpec) -> None:
+    def __init__(self, tool: kernel.ToolSpec, worker: _Worker) -> None:
         self.tool = tool
         self.answered = threading.Event()
         self.value: object = None
         self.error: str | None = None
+        self._worker = worker
+
+    def wait(self) -> object:
+        self.answered.wait()
+        if self.error is not None:
+            raise kernel.ToolError(self.error)
+        if self.tool.final:
+            # With SystemExit, a thread ends in silence.
+            raise kernel.FinalAnswer if self._worker.is_here else SystemExit
+        return self._worker.entering(self.value)
 
 
 class _Worker:
     """The thread that runs the code, with its variables. It knows nothing of the interpreter."""
 
-    def __init__(self, imports: Sequence[str], max_output: int) -> None:
+    def __init__(self, imports: Sequence[str], max_output: int, max_tool_calls: int) -> None:
+        self._max_calls = self._calls_left = max_tool_calls
         self._output = kernel.Output(lambda text: self._post(Printed(text)), max_output)
-        self.workspace = kernel.Workspace(imports, self._call, walls=False, print=self._print)
+        self.workspace = kernel.Workspace(imports, self._begin, walls=False, print=self._print)
+        self._values = HostValues()
+        self._references = kernel.Values(self._begin, self.workspace.kept)
         self.calls: dict[str, _Call] = {}
         self.final: tuple[object] | None = None
         self._lock = threading.Lock()
@@ -58,10 +73,18 @@ class _Worker:
         self._thread = threading.Thread(target=self._work, name="sanderling-code", daemon=True)
         self._thread.start()
 
+    def set_variables(self, variables: Mapping[str, object]) -> None:
+        """Sets variables: the objects themselves, but for each `HostObject`."""
+        self.workspace.namespace.update(
+            {name: self.entering(value) for name, value in variables.items()}
+        )
+
     def start(self, step: int, code: str, post: Callable[[Event], None]) -> None:
         """Starts a step; what happens is told to `post`, in this thread."""
+        self.refuse_calls("the step that made this call has ended")
         self._post, self.final, self._step = post, None, step
         self._interrupted, self._running = False, True
+        self._calls_left = self._max_calls
         self._orders.put((step, code))
 
     def stop(self) -> None:
@@ -80,7 +103,8 @@ class _Worker:
 
     def refuse_calls(self, error: str) -> None:
         """Answers all calls that wait with an error."""
-        for call in list(self.calls.values()):
+        while self.calls:
+            _, call = self.calls.popitem()
             call.error = error
             call.answered.set()
 
@@ -98,6 +122,7 @@ class _Worker:
         try:
             value = self.workspace.run(step, code)
             text = kernel.show(value)
+            value = self._leaving(value)
         except kernel.FinalAnswer:
             pass
         except BaseException as error:
@@ -115,25 +140,70 @@ class _Worker:
             file = self._output
         builtins.print(*args, file=file, **options)
 
-    def _call(
-        self, tool: kernel.ToolSpec, args: tuple[object, ...], kwargs: dict[str, object]
-    ) -> object:
+    @property
+    def is_here(self) -> bool:
+        """Whether this is the thread of the code, rather than one that it has started."""
+        return threading.current_thread() is self._thread
+
+    def _begin(
+        self,
+        tool: kernel.ToolSpec,
+        args: tuple[object, ...],
+        kwargs: dict[str, object],
+        together: bool,
+    ) -> kernel.Call:
         self._output.flush()
         if not self._running:
             raise kernel.ToolError(f"{tool.name} was called after the step had ended")
-        alone = threading.current_thread() is self._thread
-        name = f"step_{self._step}_call_{next(self._serial)}"
-        call = self.calls[name] = _Call(tool)
-        try:
-            self._post(ToolRequest(name, tool.name, args, kwargs, alone))
-            call.answered.wait()
-        finally:
-            del self.calls[name]
-        if call.error is not None:
-            raise kernel.ToolError(call.error)
-        if tool.final:
-            raise kernel.FinalAnswer if alone else SystemExit  # with which a thread ends in silence
-        return call.value
+        with self._lock:
+            if not self._calls_left:
+                raise kernel.ToolError(kernel.too_many_calls(tool.name, self._max_calls))
+            self._calls_left -= 1
+        alone = self.is_here and not together
+        key = f"step_{self._step}_call_{next(self._serial)}"
+        name, method = tool.name, None
+        if tool.on is not None:
+            owner = self._values.find(tool.on)
+            name, method = f"{type(owner.obj).__name__}.{name}", owner.member(name)
+        left = tuple(map(self._leaving, args))
+        named = {name: self._leaving(value) for name, value in kwargs.items()}
+        call = self.calls[key] = _Call(tool, self)
+        self._post(ToolRequest(key, name, left, named, alone, method))
+        return call
+
+    def entering(self, value: object) -> object:
+        """Puts a reference in the place of each `HostObject`: the code shall have no more of it."""
+
+        def refer(part: object) -> object:
+            if isinstance(part, HostObject):
+                return self._references.reference(self._values.refer(part))
+            return part
+
+        return _each(value, refer)
+
+    def _leaving(self, value: object) -> object:
+        def find(part: object) -> object:
+            if isinstance(part, kernel.HostReference):
+                return self._values.find(kernel.host_id(part)).obj
+            return part
+
+        return _each(value, find)
+
+
+def _each(value: object, replace: Callable[[object], object]) -> object:
+    """Replaces the parts of plain containers; what holds nothing to replace stays itself."""
+    new: object
+    if type(value) is dict:
+        new = {key: _each(item, replace) for key, item in value.items()}
+        changed = any(new[key] is not item for key, item in value.items())
+    elif type(value) in (list, tuple):
+        items = typing.cast("Sequence[object]", value)
+        new = [_each(item, replace) for item in items]
+        changed = any(one is not other for one, other in zip(new, items, strict=True))
+        new = tuple(new) if type(value) is tuple else new
+    else:
+        return replace(value)
+    return new if changed else value
 
 
 class InProcessInterpreter:
@@ -148,6 +218,7 @@ class InProcessInterpreter:
         imports: What the code may import beside `BASE_BUILTIN_MODULES`.
         timeout_seconds: How long a step may run, tool calls not counted; None for no limit.
         max_output: Characters that a step may print.
+        max_tool_calls: Tool calls that a step may make.
     """
 
     def __init__(
@@ -156,9 +227,11 @@ class InProcessInterpreter:
         imports: Sequence[str] = (),
         timeout_seconds: float | None = 30,
         max_output: int = 50_000,
+        max_tool_calls: int = 10_000,
     ) -> None:
         self._imports = tuple(imports)
         self._max_output = max_output
+        self._max_calls = max_tool_calls
         self._timeout = timeout_seconds
         self._lock = threading.RLock()
         self._tools: tuple[ToolSpec, ...] = ()
@@ -193,7 +266,7 @@ class InProcessInterpreter:
         """Sets variables: the objects themselves."""
         self._variables.update(variables)
         if self._worker is not None:
-            self._worker.workspace.namespace.update(variables)
+            self._worker.set_variables(variables)
 
     def reply(self, request: ToolRequest, value: object) -> None:
         """Answers a call, from any thread."""
@@ -206,14 +279,14 @@ class InProcessInterpreter:
     def _answer(self, request: ToolRequest, value: object, error: str | None) -> None:
         with self._lock:
             worker = self._worker
-            call = None if worker is None else worker.calls.get(request.id)
+            call = None if worker is None else worker.calls.pop(request.id, None)
             if worker is None or call is None or call.answered.is_set():
                 return
             if call.tool.final and error is None:
                 worker.final = worker.final or (value,)
             call.value, call.error = value, error
             call.answered.set()
-            if all(call.answered.is_set() for call in list(worker.calls.values())):
+            if not worker.calls:
                 self._clock.run()
 
     def interrupt(self) -> None:
@@ -308,10 +381,10 @@ class InProcessInterpreter:
                 raise RuntimeError("the interpreter runs a step already: one at a time")
             self._running = True
             if self._worker is None:
-                self._worker = _Worker(self._imports, self._max_output)
+                self._worker = _Worker(self._imports, self._max_output, self._max_calls)
                 self._finalizer = weakref.finalize(self, self._worker.stop)
                 self._worker.workspace.set_tools(map(_known, self._tools))
-                self._worker.workspace.namespace.update(self._variables)
+                self._worker.set_variables(self._variables)
             self._printed = []
             self._clock = StepClock(self._timeout, _GRACE)
             self._limits = StepLimits(self._timeout)
@@ -339,7 +412,7 @@ class InProcessInterpreter:
         """
         verdict = self._clock.verdict()
         if verdict == "interrupt":
-            self._limits.overdue = True
+            self._limits.is_overdue()
             self.interrupt()
         elif verdict == "kill":
             raise self._limits.unstoppable(_GONE)

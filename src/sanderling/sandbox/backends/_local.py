@@ -2,64 +2,31 @@
 
 from __future__ import annotations
 
-import functools
+import copy
+import json
 import os
-import signal
-import socket
-import subprocess
 import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sanderling.errors import SandboxUnavailable
+from sanderling.sandbox._limits import Limits, Usage
+
+from ._forked import ForkedLink
+from ._process import usage
+from ._zygotes import environment, zygotes
 
 if TYPE_CHECKING:
-    from sanderling.sandbox._workdir import WorkFolder
+    from sanderling.sandbox._backend import Link
+    from sanderling.sandbox._workroom import WorkRoom
 
-_ENTRY = Path(__file__).parent.parent / "_locked.py"
 _WAYS_OUT = (
     "Code runs only behind walls that hold. Ways out: a Linux kernel of 5.13 or newer with "
-    'Landlock and seccomp; or executor_type="inprocess", which has no walls, for code you trust.'
+    'Landlock and seccomp; executor_type="docker" or "wasm"; or executor_type="inprocess", which '
+    "has no walls, for code you trust."
 )
-
-_KEPT_MEMORY = 32 << 20
-
-
-class LocalLink:
-    """A locked process."""
-
-    def __init__(self, process: subprocess.Popen[bytes], connection: socket.socket) -> None:
-        self._process = process
-        self.socket = connection
-
-    def interrupt(self) -> None:
-        """Sends SIGINT."""
-        self._process.send_signal(signal.SIGINT)
-
-    def kill(self) -> str:
-        """Ends the process; tells how it ended."""
-        try:
-            # One that is ending of itself tells its own story.
-            self._process.wait(0.05 if self._hung_up() else 0)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-            return "it hung up"
-        status = self._process.returncode
-        if status >= 0:
-            return f"exit status {status}"
-        name = signal.Signals(-status).name
-        return f"{name}, perhaps for want of memory" if name == "SIGKILL" else name
-
-    def _hung_up(self) -> bool:
-        try:
-            return self.socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
-        except BlockingIOError:
-            return False
-        except OSError:
-            return True
 
 
 class LocalBackend:
@@ -68,10 +35,19 @@ class LocalBackend:
     Args:
         memory_bytes: Address space of the process.
         file_bytes: Largest size of one file.
+        workdir_bytes: What all files in the work folder may take. This process looks at it while a
+            step runs, so for a moment it may be more.
+        workdir_files: How many files and folders it may hold.
+        workdir_in_memory: Makes the work folder a tmpfs, which ends with the process: then the
+            system itself keeps those two. It needs namespaces.
         open_files: Number of descriptors.
-        cpu_seconds: Processor time of the process; None for no limit.
+        max_threads: Threads at a time, those of numeric libraries not counted.
         extra_read: Files and folders that the code may read besides.
-        workdir_bytes: Makes the work folder a tmpfs of this size, which ends with the process.
+        snapshot_bytes: How much a work folder may hold for a snapshot or a fork of it to be made.
+        imports: What the code may import: of this it may find loaded what `preload` has loaded.
+
+    Raises:
+        ValueError: A limit is no positive whole number.
     """
 
     def __init__(
@@ -79,21 +55,38 @@ class LocalBackend:
         *,
         memory_bytes: int = 4 << 30,
         file_bytes: int = 256 << 20,
+        workdir_bytes: int = 1 << 30,
+        workdir_files: int = 65_536,
+        workdir_in_memory: bool = False,
         open_files: int = 256,
-        cpu_seconds: int | None = None,
+        max_threads: int = 128,
         extra_read: tuple[str, ...] = (),
-        workdir_bytes: int | None = None,
+        snapshot_bytes: int = 1 << 30,
+        imports: Sequence[str] = (),
     ) -> None:
-        self._memory_bytes = memory_bytes
-        self._file_bytes = file_bytes
-        self._open_files = open_files
-        self._cpu_seconds = cpu_seconds
+        self.limits = Limits(
+            memory_bytes=memory_bytes,
+            file_bytes=file_bytes,
+            workdir_bytes=workdir_bytes,
+            workdir_files=workdir_files,
+            open_files=open_files,
+            max_threads=max_threads,
+        )
+        self._workdir_in_memory = workdir_in_memory
         self._extra_read = tuple(extra_read)
-        self._workdir_bytes = workdir_bytes
+        self._snapshot_bytes = snapshot_bytes
+        self._imports = tuple(imports)
+        self._owner = os.getpid()
         self._lock = threading.Lock()
-        self._folder: WorkFolder | None = None
-        self._link: LocalLink | None = None
+        self._room: WorkRoom | None = None
+        self._place = ""  # the work folder, in that room
+        self._link: ForkedLink | None = None
         self._closed = False
+
+    @property
+    def name(self) -> str:
+        """The executor type."""
+        return "local"
 
     @property
     def ways_out(self) -> str:
@@ -108,9 +101,9 @@ class LocalBackend:
     @property
     def files_remain(self) -> bool:
         """Whether the work folder outlives the process."""
-        return self._workdir_bytes is None
+        return not self._workdir_in_memory
 
-    def start(self) -> LocalLink:
+    def start(self) -> ForkedLink:
         """Starts a process, in the place of the one before.
 
         Raises:
@@ -118,87 +111,140 @@ class LocalBackend:
         """
         if sys.platform != "linux" or not sys.executable:
             raise SandboxUnavailable(f"There are no walls for {sys.platform}.")
-        from sanderling.sandbox._workdir import WorkFolder
         from sanderling.sandbox.lockdown import LockdownError, policy_for
 
         with self._lock:
             if self._closed:
                 raise SandboxUnavailable("The interpreter was closed before it started.")
             self._end()
-            self._folder = self._folder or WorkFolder()
+            limits = self.limits.known()
             try:
+                room = self._entered()
                 policy = policy_for(
-                    self._folder.path,
-                    memory_bytes=self._memory_bytes,
-                    file_bytes=self._file_bytes,
-                    open_files=self._open_files,
-                    cpu_seconds=self._cpu_seconds,
+                    self._place,
+                    memory_bytes=limits["memory_bytes"],
+                    file_bytes=limits["file_bytes"],
+                    open_files=limits["open_files"],
                     extra_read=self._extra_read,
-                    workdir_bytes=self._workdir_bytes,
+                    extra_write=[room.branches] if self.files_remain else [],
+                    workdir_bytes=limits["workdir_bytes"] if self._workdir_in_memory else None,
+                    workdir_files=limits["workdir_files"],
                 )
             except LockdownError as error:
                 raise SandboxUnavailable(str(error)) from error
-            # A locked process dies with the thread that made it, so that it cannot outlive its
-            # host; so it is made by a thread that lives as long as the host.
-            spawn = functools.partial(_spawn, policy.to_json(), self._folder.path)
-            self._link = _spawner(os.getpid()).submit(spawn).result()
+            except OSError as error:
+                raise SandboxUnavailable(f"no work folder could be made: {error}") from error
+            if self._workdir_in_memory and not policy.namespaces:
+                raise SandboxUnavailable(
+                    "workdir_in_memory needs namespaces, which this machine does not let us have"
+                )
+            orders = {"environment": environment(self._place), "policy": policy.to_json()}
+            self._link = zygotes(os.getpid()).fork(
+                json.dumps(orders).encode(), self._may_import, limits["memory_bytes"]
+            )
             return self._link
 
+    def usage(self, link: Link) -> Usage:
+        """Looks at what a process uses up, and at the work folder."""
+        used = usage(link.pid) if isinstance(link, ForkedLink) else Usage()
+        room = self._room
+        if room is None or self._workdir_in_memory:
+            return used
+        size, files = room.measure(self._place, self.limits.workdir_files or 0)
+        return replace(used, workdir_bytes=size, workdir_files=files)
+
     def close(self) -> None:
-        """Ends the process and removes its work folder. May be called again."""
+        """Ends the process and removes its work folder. May be called again.
+
+        In a fork of its host it does nothing: both belong to the host.
+        """
+        if os.getpid() != self._owner:
+            return
         with self._lock:
             self._closed = True
             self._end()
-            if self._folder is not None:
-                self._folder.remove()
-                self._folder = None
+            if self._room is not None:
+                if self._place != self._room.first:
+                    self._room.discard(self._place)
+                self._room.leave()
+                self._room = None
+
+    # Copies
+
+    def save_files(self) -> str | None:
+        """Copies the files of the work folder to where no sandbox reaches them.
+
+        Returns:
+            A name for `put_back` and `forget_files`; None where the files live within the sandbox.
+
+        Raises:
+            SandboxError: They are too many.
+        """
+        if not self.files_remain:
+            return None
+        with self._lock:
+            return self._entered().save(self._place, self._snapshot_bytes)
+
+    def put_back(self, saved: str | None) -> None:
+        """Makes the work folder hold what was saved.
+
+        Raises:
+            SandboxError: That did not work.
+        """
+        if saved is not None:
+            with self._lock:
+                self._entered().put_back(saved, self._place)
+
+    def forget_files(self, saved: str | None) -> None:
+        """Removes what was saved."""
+        if saved is not None and self._owner == os.getpid() and self._room is not None:
+            self._room.discard(saved)
+
+    def branch(self) -> tuple[LocalBackend, str | None]:
+        """Returns a backend for a fork, and the folder it works in: a copy of this one.
+
+        None stands for this very folder, where the files live within the sandbox.
+
+        Raises:
+            SandboxError: There are too many files to copy.
+        """
+        twin = copy.copy(self)
+        twin._lock = threading.Lock()
+        twin._link = None
+        with self._lock:
+            room = self._entered()
+            folder = None
+            if self.files_remain:
+                folder = twin._place = room.branch(self._place, self._snapshot_bytes)
+            room.join()
+        return twin, folder
+
+    def _entered(self) -> WorkRoom:
+        from sanderling.sandbox._workroom import WorkRoom
+
+        if self._room is None:
+            self._room = WorkRoom()
+            self._place = self._room.first
+        return self._room
 
     def _end(self) -> None:
         link, self._link = self._link, None
         if link is not None:
             link.kill()
 
-
-@functools.cache
-def _spawner(pid: int) -> ThreadPoolExecutor:
-    """One for each process: a fork of this one has no threads."""
-    return ThreadPoolExecutor(1, thread_name_prefix=f"sanderling-spawner-{pid}")
+    def _may_import(self, module: str) -> bool:
+        package = module.partition(".")[0]
+        return any(name.partition(".")[0] in ("*", package) for name in self._imports)
 
 
-def _spawn(policy: str, folder: str) -> LocalLink:
-    ours, theirs = socket.socketpair()
-    with theirs:
-        command = [sys.executable, "-I", "-B", "-X", "utf8", str(_ENTRY), str(theirs.fileno())]
-        try:
-            process = subprocess.Popen(  # noqa: S603 - our own interpreter and file
-                [*command, policy],
-                env=_environment(folder),
-                cwd=folder,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                pass_fds=(theirs.fileno(),),
-            )
-        except OSError as error:
-            ours.close()
-            raise SandboxUnavailable(f"No process could be started: {error}") from error
-    return LocalLink(process, ours)
+def preload(modules: frozenset[str], seconds: float = 0) -> bool:
+    """Has modules loaded for the sandboxes that will start in this process.
 
+    Args:
+        modules: Of `kernel.PRELOADABLE`, beside those that code has imported.
+        seconds: How long to wait for it.
 
-def _environment(folder: str) -> dict[str, str]:
-    """Nothing of the host's own: a secret that is not there cannot be read."""
-    threads = str(min(4, os.cpu_count() or 1))
-    return {
-        "PATH": "/usr/bin:/bin",
-        "HOME": folder,
-        "TMPDIR": folder,
-        "LANG": "C.UTF-8",
-        "MPLBACKEND": "agg",
-        "MPLCONFIGDIR": folder,
-        "OMP_NUM_THREADS": threads,
-        "OPENBLAS_NUM_THREADS": threads,
-        # glibc gives the memory of each larger array back at once, and page faults on the next one
-        # cost more than the arithmetic. Keeping this much makes NumPy about three times as fast.
-        "MALLOC_MMAP_THRESHOLD_": str(_KEPT_MEMORY),
-        "MALLOC_TRIM_THRESHOLD_": str(_KEPT_MEMORY),
-    }
+    Returns:
+        Whether nothing is being loaded any more.
+    """
+    return zygotes(os.getpid()).preload(modules, seconds)

@@ -20,10 +20,15 @@ import sys
 import sysconfig
 import threading
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sanderling.errors import SandboxUnavailable
+from sanderling.sandbox._limits import Limits, Usage
 
-from ._local import LocalLink
+from ._process import ProcessLink, usage
+
+if TYPE_CHECKING:
+    from sanderling.sandbox._backend import Link
 
 DENO_VERSION = "2.9.8"
 PYODIDE_VERSION = "314.0.7"
@@ -65,10 +70,16 @@ class WasmBackend:
     ) -> None:
         self._deno = deno
         self._pyodide = pyodide
+        self.limits = Limits(memory_bytes=memory_bytes)
         self._memory_bytes = memory_bytes
         self._lock = threading.Lock()
-        self._link: LocalLink | None = None
+        self._link: ProcessLink | None = None
         self._closed = False
+
+    @property
+    def name(self) -> str:
+        """The executor type."""
+        return "wasm"
 
     @property
     def ways_out(self) -> str:
@@ -88,7 +99,7 @@ class WasmBackend:
         """Whether the work folder outlives the process: it is in its memory."""
         return False
 
-    def start(self) -> LocalLink:
+    def start(self) -> ProcessLink:
         """Starts a process, in the place of the one before.
 
         Raises:
@@ -100,6 +111,10 @@ class WasmBackend:
             self._end()
             self._link = _spawn(self._command(), self._memory_bytes + _DENO_ITSELF)
             return self._link
+
+    def usage(self, link: Link) -> Usage:
+        """Looks at the processor time of the process."""
+        return usage(link.pid) if isinstance(link, ProcessLink) else Usage()
 
     def close(self) -> None:
         """Ends the process. May be called again."""
@@ -157,7 +172,7 @@ def _cache() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sanderling"
 
 
-def _spawn(command: list[str], memory_bytes: int) -> LocalLink:
+def _spawn(command: list[str], memory_bytes: int) -> ProcessLink:
     ours, theirs = socket.socketpair()
     with theirs:
         try:
@@ -175,7 +190,7 @@ def _spawn(command: list[str], memory_bytes: int) -> LocalLink:
             raise SandboxUnavailable(f"Deno could not be started: {error}") from error
     if sys.platform == "linux":
         _limit(process.pid, memory_bytes)
-    return LocalLink(process, ours)
+    return ProcessLink(process, ours)
 
 
 def _limit(pid: int, memory_bytes: int) -> None:

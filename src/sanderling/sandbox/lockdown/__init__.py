@@ -9,9 +9,25 @@ Host: ``policy_for(workdir)``, sent over as JSON. Child: ``harden_process(keep)`
 
 from ._errors import LockdownError
 from ._host import policy_for
-from ._lock import lock
+from ._lock import lock, prepare
+from ._notify import Notice, answer, next_notice
+from ._pid_namespace import enter_pid_namespace
 from ._policy import Policy
 from ._probe import Layer, probe
-from ._process import harden_process
+from ._process import die_with_parent, harden_process
 
-__all__ = ["Layer", "LockdownError", "Policy", "harden_process", "lock", "policy_for", "probe"]
+__all__ = [
+    "Layer",
+    "LockdownError",
+    "Notice",
+    "Policy",
+    "answer",
+    "die_with_parent",
+    "enter_pid_namespace",
+    "harden_process",
+    "lock",
+    "next_notice",
+    "policy_for",
+    "prepare",
+    "probe",
+]

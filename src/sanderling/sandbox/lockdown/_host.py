@@ -20,6 +20,7 @@ def policy_for(
     open_files: int = 256,
     cpu_seconds: int | None = None,
     extra_read: Iterable[str] = (),
+    extra_write: Iterable[str] = (),
     namespaces: bool | Literal["auto"] = "auto",
     workdir_bytes: int | None = None,
     workdir_files: int = 65_536,
@@ -29,12 +30,13 @@ def policy_for(
     The source of editable installs is not in it, nor the user's site-packages.
 
     Args:
-        workdir: The one folder that may be written. It must exist when the process locks itself.
+        workdir: The folder that may be written. It must exist when the process locks itself.
         memory_bytes: Address space.
         file_bytes: Largest size of one file.
         open_files: Number of descriptors.
         cpu_seconds: Processor time until the kernel kills the process; None for no limit.
         extra_read: Further files and folders to read.
+        extra_write: Further files and folders to read and change.
         namespaces: Whether the process gets namespaces and a root of its own, in which what is not
             listed does not exist. ``"auto"``: where this machine lets us; `Policy.namespaces`
             says which it became, and without them there is no quota.
@@ -50,7 +52,7 @@ def policy_for(
     workdir = os.path.realpath(workdir)
     return Policy(
         read=(*interpreter_paths(), *map(os.path.abspath, extra_read)),
-        write=(workdir, "/dev/null"),
+        write=(workdir, "/dev/null", *map(os.path.realpath, extra_write)),
         workdir=workdir,
         memory_bytes=memory_bytes,
         file_bytes=file_bytes,

@@ -1,21 +1,35 @@
 """`lock`: all layers, in their order."""
 
+import contextlib
+import errno
 import os
+from collections.abc import Callable
 
 from ._errors import LockdownError
 from ._landlock import TRUNCATE_ABI, abi, restrict
+from ._linux import machine
+from ._notify import NEW_LISTENER
 from ._own_root import enter
 from ._policy import Policy
 from ._process import drop_capabilities, forbid_new_privileges, require_single_thread, set_limits
-from ._rules import count_allowed, rules
-from ._seccomp import load
+from ._rules import Rule, count_allowed, rules
+from ._seccomp import assemble, load
 
 
-def lock(policy: Policy) -> dict[str, object]:
+def prepare() -> None:
+    """Does ahead, for all processes that are forked from this one, what is the same for each."""
+    with contextlib.suppress(LockdownError):  # `lock` says it, too
+        assemble(rules(None, truncate_by_path=abi() >= TRUNCATE_ABI), machine())
+
+
+def lock(policy: Policy, supervisor: Callable[[int], None] | None = None) -> dict[str, object]:
     """Locks this process for good. Call it in a fresh child, before any foreign byte is read.
 
     Args:
         policy: What stays within reach.
+        supervisor: Takes the listener of the filter, for a process that shall be copied by fork:
+            whoever holds it decides on each fork and each signal. Where the kernel gives none, as
+            in a container that is supervised itself, it is not called, and nothing can fork.
 
     Returns:
         The layers in force: JSON data, for people to read.
@@ -39,8 +53,14 @@ def lock(policy: Policy) -> dict[str, object]:
     )
     forbid_new_privileges()
     restrict(policy.read, policy.write, version=landlock_abi)
-    in_force = rules(os.getpid(), truncate_by_path=landlock_abi >= TRUNCATE_ABI)
-    load(in_force)
+    by_path = landlock_abi >= TRUNCATE_ABI
+    in_force = rules(None, truncate_by_path=by_path)
+    listener = _load_supervised(in_force) if supervisor is not None else None
+    if supervisor is None or listener is None:
+        in_force = rules(os.getpid(), truncate_by_path=by_path)
+        load(in_force)
+    else:
+        supervisor(listener)
     return {
         "no_new_privs": True,
         "capabilities": "dropped",
@@ -48,4 +68,15 @@ def lock(policy: Policy) -> dict[str, object]:
         "landlock": landlock_abi,
         "namespaces": namespaces,
         "seccomp": f"allow-list of {count_allowed(in_force)} calls",
+        "snapshots": listener is not None,
     }
+
+
+def _load_supervised(in_force: tuple[Rule, ...]) -> int | None:
+    try:
+        return load(in_force, flags=NEW_LISTENER)
+    except LockdownError as error:
+        cause = error.__cause__
+        if isinstance(cause, OSError) and cause.errno == errno.EBUSY:
+            return None  # one listener for a process: somebody else has it
+        raise

@@ -3,7 +3,7 @@
 The process enters new user, mount, IPC, UTS and network namespaces, which needs no privilege where
 the machine lets users make user namespaces. Its root becomes a small read-only tmpfs that holds
 read-only mounts of the listed paths, and the work folder. A PID namespace is not made here: only
-the children of a process can be in a new one, so that is the business of who starts this process.
+the children of a process can be in a new one, so `_pid_namespace` is for who starts this process.
 
 Source: mount_namespaces(7), user_namespaces(7), open_tree(2), mount_setattr(2), pivot_root(2).
 """
@@ -11,11 +11,11 @@ Source: mount_namespaces(7), user_namespaces(7), open_tree(2), mount_setattr(2),
 import os
 import stat
 import struct
-from collections.abc import Iterable
-from pathlib import Path
+from collections.abc import Iterable, Iterator
 
 from ._errors import LockdownError
 from ._linux import syscall
+from ._pid_namespace import map_to_itself
 from ._policy import Policy
 
 NAMESPACES = {
@@ -55,16 +55,16 @@ def enter(policy: Policy) -> list[str]:
     try:
         _unshare()
         # The new root is built over the work folder: all of the host's tree is read before that.
-        stage = Path(policy.workdir).resolve()
-        links = _links(policy)
-        trees = _trees(policy, stage)
+        links: dict[str, str] = {}
+        read, write = _resolve(policy.read, links), _resolve(policy.write, links)
+        stage = os.path.realpath(policy.workdir)
+        trees = _trees(policy, read, write, stage)
         _attach(_tmpfs(_ROOT_BYTES, _ROOT_FILES, mode="755"), stage)
         for link, target in links.items():
-            place = _within(stage, link)
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.symlink_to(target)
+            os.makedirs(stage + os.path.dirname(link), exist_ok=True)
+            os.symlink(target, stage + link)
         for path, tree in sorted(trees.items()):
-            _attach(tree, _within(stage, path))
+            _attach(tree, stage + path)
         _pivot(stage)
         os.chdir(stage)
     except OSError as error:
@@ -75,44 +75,60 @@ def enter(policy: Policy) -> list[str]:
 def _unshare() -> None:
     user, group = os.geteuid(), os.getegid()
     syscall("unshare", sum(NAMESPACES.values()))
-    # The kernel takes a group's map from a process without privilege that gave up setgroups.
-    for name, text in (
-        ("setgroups", "deny"),
-        ("uid_map", f"{user} {user} 1"),
-        ("gid_map", f"{group} {group} 1"),
-    ):
-        Path("/proc/self", name).write_text(text, encoding="ascii")
+    map_to_itself(user, group)
     syscall("sethostname", _HOST_NAME, len(_HOST_NAME))
     syscall("mount", b"none", b"/", None, _MS_REC | _MS_PRIVATE, None)
 
 
-def _links(policy: Policy) -> dict[Path, Path]:
-    """Returns the symbolic links on the way to the listed paths, and what each of them says."""
-    links: dict[Path, Path] = {}
-    for path in _reachable([*policy.read, *policy.write]):
-        walked, rest = Path("/"), list(path.parts[1:])
+def _resolve(paths: Iterable[str], links: dict[str, str]) -> set[str]:
+    """Returns where the paths lead, of those that can be reached.
+
+    Args:
+        paths: Absolute paths.
+        links: Gets the symbolic links on the way, and what each of them says.
+    """
+    found: set[str] = set()
+    plain: set[str] = set()  # most paths share their beginnings, and a look at each takes its time
+    for path in paths:
+        try:
+            os.stat(path)
+        except (FileNotFoundError, NotADirectoryError, PermissionError):
+            continue  # what cannot be reached now cannot be reached behind the walls either
+        walked, rest = "", _parts(path)
         while rest:
             part = rest.pop(0)
-            step = walked.parent if part == ".." else walked / part
-            if not step.is_symlink():
+            step = os.path.dirname(walked) if part == ".." else f"{walked}/{part}"
+            target = links.get(step) or ("" if step in plain else _target(step))
+            if not target:
+                plain.add(step)
                 walked = step
                 continue
-            links[step] = target = step.readlink()
-            rest = [*target.parts, *rest]
-            if target.is_absolute():
-                walked = Path(rest.pop(0))
-    return links
+            links[step] = target
+            rest = [*_parts(target), *rest]
+            if target.startswith("/"):
+                walked = ""
+        found.add(walked or "/")
+    return found
 
 
-def _trees(policy: Policy, workdir: Path) -> dict[Path, int]:
+def _parts(path: str) -> list[str]:
+    return [part for part in path.split("/") if part not in ("", ".")]
+
+
+def _target(path: str) -> str:
+    try:
+        return os.readlink(path)
+    except OSError:
+        return ""  # no link
+
+
+def _trees(policy: Policy, read: set[str], write: set[str], workdir: str) -> dict[str, int]:
     """Copies what is listed, each path with all that is mounted beneath it.
 
     Returns:
         Where each copy belongs, and the descriptor of the copy: nothing shows it yet.
     """
-    read = {path.resolve() for path in _reachable(policy.read)}
-    write = {path.resolve() for path in _reachable(policy.write)}
-    attributes = {path: _RDONLY for path in read if read.isdisjoint(path.parents)}
+    attributes = {path: _RDONLY for path in read if read.isdisjoint(_parents(path))}
     attributes |= dict.fromkeys(write - {workdir}, 0)
     trees = {path: _copy(path, more) for path, more in attributes.items()}
     if policy.workdir_bytes is None:
@@ -122,8 +138,14 @@ def _trees(policy: Policy, workdir: Path) -> dict[Path, int]:
     return trees
 
 
-def _copy(path: Path, attributes: int) -> int:
-    if not stat.S_ISCHR(path.stat().st_mode):
+def _parents(path: str) -> Iterator[str]:
+    while path != "/":
+        path = os.path.dirname(path)
+        yield path
+
+
+def _copy(path: str, attributes: int) -> int:
+    if not stat.S_ISCHR(os.stat(path).st_mode):
         attributes |= _NODEV
     tree = syscall(
         "open_tree",
@@ -135,17 +157,17 @@ def _copy(path: Path, attributes: int) -> int:
     return tree
 
 
-def _attach(tree: int, place: Path) -> None:
+def _attach(tree: int, place: str) -> None:
     if stat.S_ISDIR(os.fstat(tree).st_mode):
-        place.mkdir(parents=True, exist_ok=True)
+        os.makedirs(place, exist_ok=True)
     else:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.touch()
+        os.makedirs(os.path.dirname(place), exist_ok=True)
+        os.close(os.open(place, os.O_CREAT | os.O_CLOEXEC, 0o644))
     syscall("move_mount", tree, b"", _AT_FDCWD, os.fsencode(place), _MOVE_MOUNT_F_EMPTY_PATH)
     os.close(tree)
 
 
-def _pivot(root: Path) -> None:
+def _pivot(root: str) -> None:
     os.chdir(root)
     # Onto itself: the old root then lies over the new one, and detaching it leaves the new.
     syscall("pivot_root", b".", b".")
@@ -170,18 +192,3 @@ def _set_attributes(folder: int, path: bytes, flags: int, attributes: int) -> No
     # struct mount_attr { u64 attr_set, attr_clr, propagation, userns_fd; }
     wanted = struct.pack("<4Q", attributes, 0, 0, 0)
     syscall("mount_setattr", folder, path, flags, wanted, len(wanted))
-
-
-def _within(stage: Path, path: Path) -> Path:
-    return stage / path.relative_to("/")
-
-
-def _reachable(paths: Iterable[str]) -> list[Path]:
-    found: list[Path] = []
-    for path in map(Path, paths):
-        try:
-            path.stat()
-        except (FileNotFoundError, NotADirectoryError, PermissionError):
-            continue  # what cannot be reached now cannot be reached behind the walls either
-        found.append(path)
-    return found

@@ -32,6 +32,14 @@ except LockdownError as error:
     sys.exit(error.reason)
 """
 
+_ENTER_PID_NAMESPACE = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from lockdown._pid_namespace import enter_pid_namespace
+sys.exit(0 if enter_pid_namespace() else 1)
+"""
+PID_NAMESPACE = "pid namespace"
+
 
 @dataclass(frozen=True)
 class Layer:
@@ -62,7 +70,31 @@ def probe() -> tuple[Layer, ...]:
             if missing is None
             else _missing(missing, required=False)
         )
+        layers.append(
+            Layer(PID_NAMESPACE, True, required=False, detail="nothing outlives the host")
+            if has_pid_namespaces()
+            else _missing(
+                LockdownError(PID_NAMESPACE, "the machine gives none", NAMESPACES_REMEDY),
+                required=False,
+            )
+        )
     return tuple(layers)
+
+
+@functools.cache
+def has_pid_namespaces() -> bool:
+    """Returns whether a fresh interpreter got a PID namespace for itself and its children."""
+    import subprocess
+
+    package = str(Path(__file__).resolve().parents[1])
+    command = [sys.executable, "-I", "-S", "-B", "-c", _ENTER_PID_NAMESPACE, package]
+    try:
+        tried = subprocess.run(  # noqa: S603 - this interpreter, our own script
+            command, env={}, stdin=subprocess.DEVNULL, timeout=_PATIENCE, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return tried.returncode == 0
 
 
 @functools.cache

@@ -12,7 +12,6 @@ from ._linux import (
     PR_CAP_AMBIENT,
     PR_CAP_AMBIENT_CLEAR_ALL,
     PR_CAPBSET_DROP,
-    PR_CAPBSET_READ,
     PR_SET_DUMPABLE,
     PR_SET_NO_NEW_PRIVS,
     PR_SET_PDEATHSIG,
@@ -25,30 +24,38 @@ _MORE_CAPABILITIES_THAN_THERE_ARE = 64
 _LAST_DESCRIPTOR = 0xFFFFFFFF
 
 
-def harden_process(keep_fds: Iterable[int], *, die_with_parent: bool = True) -> None:
+def harden_process(keep_fds: Iterable[int]) -> None:
     """Cuts a fresh child loose from what it inherited; call it before `lock`.
 
-    It becomes the leader of its own session, without a terminal.
+    It becomes the leader of its own session, without a terminal, and dies with its parent.
 
     Args:
         keep_fds: The descriptors that stay open; all others are closed.
-        die_with_parent: The kernel kills this process when the *thread* that made it ends. So
-            make it from a thread that lives as long as its parent. A parent that is gone already
-            is not noticed: its end of the channel is.
 
     Raises:
         OSError: The kernel refused.
     """
     with contextlib.suppress(PermissionError):  # it leads its session already
         os.setsid()
-    if die_with_parent:
-        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    die_with_parent()
     next_fd = 0
     for kept in sorted(set(keep_fds)):
         if kept > next_fd:
             syscall("close_range", next_fd, kept - 1, 0)
         next_fd = kept + 1
     syscall("close_range", next_fd, _LAST_DESCRIPTOR, 0)
+
+
+def die_with_parent() -> None:
+    """Has the kernel kill this process when the *thread* that made it ends.
+
+    So make it from a thread that lives as long as its parent. A parent that is gone already is not
+    noticed: its end of the channel is.
+
+    Raises:
+        OSError: The kernel refused.
+    """
+    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def require_single_thread() -> None:
@@ -81,15 +88,13 @@ def drop_capabilities() -> None:
     try:
         for number in range(_MORE_CAPABILITIES_THAN_THERE_ARE):
             try:
-                held = prctl(PR_CAPBSET_READ, number)
+                prctl(PR_CAPBSET_DROP, number)
+            except PermissionError:
+                break  # without CAP_SETPCAP the set stays, and no_new_privs keeps it unused
             except OSError as error:
                 if error.errno == errno.EINVAL:  # past the last capability of this kernel
                     break
                 raise
-            if held:
-                # Without CAP_SETPCAP the bounding set stays, and no_new_privs keeps it unused.
-                with contextlib.suppress(PermissionError):
-                    prctl(PR_CAPBSET_DROP, number)
         prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL)
         syscall("capset", struct.pack("<Ii", _CAPABILITY_VERSION_3, 0), bytes(24))
     except OSError as error:

@@ -5,6 +5,7 @@ A call that no rule names is refused with EPERM, or with ENOSYS when it is young
 """
 
 import errno
+import functools
 from dataclasses import dataclass
 
 ALLOW = 0x7FFF0000  # SECCOMP_RET_ALLOW
@@ -101,6 +102,7 @@ _F_DUPFD_CLOEXEC, _F_GETPIPE_SZ = 1030, 1032
 _AF_UNIX, _SOCK_STREAM, _SOCK_TYPE_MASK = 1, 1, 0xF
 _SOL_SOCKET = 1
 _SO_SNDBUF, _SO_RCVBUF, _SO_KEEPALIVE, _SO_RCVTIMEO, _SO_SNDTIMEO = 7, 8, 9, 20, 21
+_PR_SET_PDEATHSIG, _SIGKILL = 1, 9
 _PR_GET_PDEATHSIG, _PR_GET_DUMPABLE, _PR_SET_NAME, _PR_GET_NAME = 2, 3, 15, 16
 _PR_SVE_GET_VL, _PR_SET_VMA = 51, 0x53564D41
 _TCGETS, _TIOCGWINSZ = 0x5401, 0x5413
@@ -109,18 +111,18 @@ _ARCH_GET_XCOMP_SUPP, _ARCH_GET_XCOMP_PERM, _ARCH_REQ_XCOMP_PERM = 0x1021, 0x102
 _O_ACCMODE, _O_WRONLY, _O_RDWR, _O_TRUNC, _O_ASYNC = 3, 1, 2, 0x200, 0x2000
 
 
-def rules(
-    own_pid: int | None, *, new_process: Verdict = DENY, truncate_by_path: bool = True
-) -> tuple[Rule, ...]:
+@functools.lru_cache(maxsize=4)
+def rules(own_pid: int | None, *, truncate_by_path: bool = True) -> tuple[Rule, ...]:
     """Returns the rules for one process; no call is named twice.
 
     Args:
         own_pid: The only process that may be signalled, as this process's ``getpid()`` gives it.
-            None leaves that to Landlock's scope (ABI 6): for a process that is copied by fork.
-        new_process: The verdict on ``clone`` that would make a process, not a thread.
+            None is for a process that is copied by fork: the holder of the listener decides which
+            processes may be signalled, and when one may be made.
         truncate_by_path: False where Landlock does not govern truncation (below ABI 3).
     """
     this_process = (0,) if own_pid is None else (0, own_pid)
+    new_process = DENY if own_pid is not None else NOTIFY
     return (
         *(Rule(calls, why, ALLOW) for why, calls in _ALLOWED.items()),
         Rule(
@@ -183,7 +185,7 @@ def rules(
         Rule(
             "kill tgkill",
             "signals to itself (abort, raise_signal, pthread_kill)",
-            ALLOW if own_pid is None else DENY,
+            NOTIFY if own_pid is None else DENY,
             () if own_pid is None else _one_of(0, own_pid),
         ),
         Rule(
@@ -194,12 +196,16 @@ def rules(
         ),
         Rule(
             "prctl",
-            "names of threads and mappings, and reading",
+            "names of threads and mappings, and reading; a copy by fork has to ask again to die "
+            "with its parent, and cannot take that back",
             DENY,
-            _one_of(
-                0,
-                *(_PR_GET_PDEATHSIG, _PR_GET_DUMPABLE, _PR_SET_NAME, _PR_GET_NAME),
-                *(_PR_SVE_GET_VL, _PR_SET_VMA),
+            (
+                Case((Where(0, (_PR_SET_PDEATHSIG,)), Where(1, (_SIGKILL,))), ALLOW),
+                *_one_of(
+                    0,
+                    *(_PR_GET_PDEATHSIG, _PR_GET_DUMPABLE, _PR_SET_NAME, _PR_GET_NAME),
+                    *(_PR_SVE_GET_VL, _PR_SET_VMA),
+                ),
             ),
         ),
         Rule(
@@ -242,7 +248,7 @@ def count_allowed(rules: tuple[Rule, ...]) -> int:
     return sum(
         len(rule.names())
         for rule in rules
-        if ALLOW in (rule.otherwise, *(case.then for case in rule.cases))
+        if {ALLOW, NOTIFY} & {rule.otherwise, *(case.then for case in rule.cases)}
     )
 
 

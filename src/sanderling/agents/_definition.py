@@ -1,0 +1,275 @@
+"""What an agent is: a model, tools, prompts and settings. What it does with them is elsewhere."""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
+
+from sanderling.console import AgentLogger, LogLevel, RunPrinter
+from sanderling.loop import AnswerType
+from sanderling.memory import calls_as_text
+from sanderling.messages import ChatMessage, MessageRole
+from sanderling.models import as_model
+from sanderling.runtime import CallbackRegistry
+from sanderling.tools import FinalAnswerTool
+
+from ._form import agent_form, agent_from
+from ._governance import Governance
+from ._managed import delegates
+from ._old_prompts import Described, check_says, old_tags
+from ._parts import as_agents, at_least_one, check_name, named_tools
+from ._plans import planning
+from ._prompts import PromptTemplates, checked_templates, load_templates, render
+from ._recall import RecallTool
+
+if TYPE_CHECKING:
+    from sanderling.loop import Action, Planning, Run
+    from sanderling.memory import Compaction
+    from sanderling.messages import JSONObject
+    from sanderling.models import Model
+    from sanderling.runtime import (
+        ApprovalPolicy,
+        MessageProcessor,
+        Policy,
+        RunLimits,
+        StepCallbacks,
+    )
+    from sanderling.tools import Tool
+
+    from ._base import MultiStepAgent
+    from ._managed_agent import ManagedAgent
+
+
+class Definition(ABC):
+    """All of an agent that no run changes. Its arguments are described at `MultiStepAgent`."""
+
+    _templates_name: str
+    _saved: ClassVar[tuple[str, ...]] = (
+        "max_steps",
+        "verbosity_level",
+        "planning_interval",
+        "name",
+        "description",
+        "instructions",
+        "provide_run_summary",
+        "return_full_result",
+        "stream_outputs",
+        "tool_description_template",
+        "grammar",
+        "on_generation_error",
+    )
+    _python: ClassVar[tuple[str, ...]] = (
+        "step_callbacks",
+        "final_answer_checks",
+        "limits",
+        "approve",
+        "policies",
+        "history_processors",
+    )
+    max_tool_threads: int | None = None
+
+    def __init__(
+        self,
+        tools: Sequence[Tool | Callable[..., Any]],
+        model: Model | Callable[..., Any],
+        prompt_templates: PromptTemplates | None = None,
+        instructions: str | None = None,
+        max_steps: int = 20,
+        add_base_tools: bool = False,
+        verbosity_level: LogLevel | int = LogLevel.INFO,
+        managed_agents: Sequence[MultiStepAgent | ManagedAgent] | None = None,
+        step_callbacks: StepCallbacks | None = None,
+        planning_interval: int | None = None,
+        name: str | None = None,
+        description: str | None = None,
+        provide_run_summary: bool = False,
+        final_answer_checks: Sequence[Callable[..., Any]] | None = None,
+        return_full_result: bool = False,
+        logger: AgentLogger | None = None,
+        stream_outputs: bool = False,
+        *,
+        system_prompt: str | None = None,
+        tool_description_template: str | None = None,
+        grammar: Mapping[str, Any] | str | None = None,
+        output_type: Any = None,
+        on_generation_error: Literal["raise", "record"] = "raise",
+        limits: RunLimits | None = None,
+        approve: ApprovalPolicy | None = None,
+        policies: Sequence[Policy] = (),
+        history_processors: Sequence[Compaction | MessageProcessor] = (),
+    ) -> None:
+        if prompt_templates is not None and system_prompt is not None:
+            raise ValueError("prompt_templates has a system prompt: leave out system_prompt")
+        if on_generation_error not in ("raise", "record"):
+            raise ValueError(
+                f"on_generation_error is 'raise' or 'record', not {on_generation_error!r}"
+            )
+        at_least_one("max_steps", max_steps)
+        self.model = as_model(model)
+        self.output_type = output_type
+        self._answer_type = None if output_type is None else AnswerType.of(output_type)
+        schema = None if self._answer_type is None else self._answer_type.schema
+        final_answer = FinalAnswerTool(schema)
+        self.limits = limits
+        self._governance = Governance(approve, tuple(policies), tuple(history_processors))
+        recall = [RecallTool()] if self._governance.forgets else []
+        self.tools = named_tools(
+            [*tools, *recall], [*(self._base_tools() if add_base_tools else ()), final_answer]
+        )
+        self._delegates = delegates(as_agents(managed_agents))
+        if both := self.tools.keys() & self._delegates.keys():
+            raise ValueError(
+                f"a tool and a managed agent are both called {min(both)!r}; rename one of them"
+            )
+        self.instructions = instructions
+        self.max_steps = max_steps
+        self.step_callbacks = CallbackRegistry(step_callbacks)
+        self.planning_interval = at_least_one("planning_interval", planning_interval)
+        self.final_answer_checks = list(final_answer_checks or ())
+        self.name: str | None = check_name(name)
+        self.description: str | None = description
+        self.provide_run_summary = provide_run_summary
+        self.return_full_result = return_full_result
+        self.logger = logger or AgentLogger(level=LogLevel(verbosity_level))
+        self.stream_outputs = stream_outputs
+        self.tool_description_template = tool_description_template
+        self.grammar = grammar
+        self.on_generation_error = on_generation_error
+        self._profile = None if prompt_templates or system_prompt else self.model.profile
+        self._templates = prompt_templates and self._checked(prompt_templates)
+        if system_prompt is not None:
+            check_says(system_prompt, self._must_be_said())
+            self.prompt_templates["system_prompt"] = system_prompt
+
+    @property
+    def prompt_templates(self) -> PromptTemplates:
+        """The prompts in use: those given, else those of the model's profile, else our own."""
+        if self._templates is None:
+            self._templates = copy.deepcopy(load_templates(self._templates_name))
+            if (profile := self._profile) is not None:
+                cast("dict[str, object]", self._templates).update(profile.prompts)
+        return self._templates
+
+    @prompt_templates.setter
+    def prompt_templates(self, templates: PromptTemplates) -> None:
+        self._templates = self._checked(templates)
+
+    @property
+    def managed_agents(self) -> Mapping[str, MultiStepAgent]:
+        """The agents that this one may call, by name; they are given to the constructor."""
+        return MappingProxyType({name: one.agent for name, one in self._delegates.items()})
+
+    @property
+    def approve(self) -> ApprovalPolicy | None:
+        """What is asked before code is run and tools are called."""
+        return self._governance.approve
+
+    @property
+    def policies(self) -> Sequence[Policy]:
+        """What is around all that a run does."""
+        return self._governance.policies
+
+    @property
+    def history_processors(self) -> Sequence[Compaction | MessageProcessor]:
+        """What is done to the messages before each model call."""
+        return self._governance.history_processors
+
+    @property
+    def verbosity_level(self) -> LogLevel:
+        """How much is printed."""
+        return LogLevel(self.logger.level)
+
+    @property
+    def system_prompt(self) -> str:
+        """The system prompt as the next run will use it."""
+        return self.initialize_system_prompt()
+
+    @abstractmethod
+    def initialize_system_prompt(self) -> str:
+        """Renders the system prompt."""
+
+    def visualize(self) -> None:
+        """Prints the agent as a tree: its model, its tools, and the agents it manages."""
+        self.logger.visualize_agent_tree(self)
+
+    def to_dict(self) -> JSONObject:
+        """Returns the definition as JSON: `from_dict` makes an equal agent.
+
+        Of tools there is what a model is told of them, and of an output type its JSON schema, by
+        which the answers are checked then. What is Python (tools, callbacks, checks) and what is
+        secret (keys of the model) is not there, and has to be given again.
+        """
+        schema = None if self._answer_type is None else self._answer_type.schema
+        return {**agent_form(self, self._saved, self._python), "output_type": schema}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any], **overrides: Any) -> Self:
+        """Makes the agent that `to_dict` described.
+
+        Args:
+            data: The form. It may name a class of your own that is derived from this one.
+            **overrides: Arguments of the constructor, which win over the form: `tools` for it and
+                for the agents it manages, and `model` likewise where it is given.
+
+        Raises:
+            ValueError: A class or a tool that the form names is not there.
+        """
+        return agent_from(cls, data, overrides)
+
+    def _base_tools(self) -> list[Tool]:
+        """Returns what `add_base_tools` adds."""
+        return []
+
+    def _must_be_said(self) -> list[tuple[str, object]]:
+        """Returns the variables that a system prompt of the user's must have, with their values."""
+        return [("managed_agents", sorted(self.managed_agents))]
+
+    def _prompt_variables(self) -> dict[str, Any]:
+        """Returns what a system prompt may speak of, under today's names and the old ones."""
+        tools: dict[str, Any] = dict(self.tools)
+        if (form := self.tool_description_template) is not None:
+            tools = {name: Described(tool, form) for name, tool in tools.items()}
+        template = self.prompt_templates["system_prompt"]
+        return {
+            "tools": tools,
+            "managed_agents": self._delegates,
+            "custom_instructions": self.instructions,
+            **old_tags(template, self.tools, self.managed_agents, form),
+        }
+
+    @abstractmethod
+    def _action(self) -> Action:
+        """Returns what a step does."""
+
+    def _planning(self, interval: int) -> Planning:
+        return planning(
+            interval,
+            self.prompt_templates["planning"],
+            self.tools,
+            self._delegates,
+            stream=self.stream_outputs,
+        )
+
+    def _forced_answer(self, run: Run) -> list[ChatMessage]:
+        templates = self.prompt_templates["final_answer"]
+        before = render(templates["pre_messages"])
+        after = render(templates["post_messages"], task=run.task)
+        if run.answer_type is not None:
+            after += (
+                "\n\nGive the answer as JSON and nothing else: a value of this JSON schema: "
+                f"{run.answer_type.schema_text}"
+            )
+        return [
+            ChatMessage(MessageRole.SYSTEM, before),
+            *calls_as_text(run.memory.messages()[1:]),
+            ChatMessage(MessageRole.USER, after),
+        ]
+
+    def _printer(self) -> RunPrinter:
+        return RunPrinter(self.logger)
+
+    def _checked(self, templates: Mapping[str, Any]) -> PromptTemplates:
+        return checked_templates(templates)

@@ -1,0 +1,151 @@
+"""An agent as data, and the way back: the form of ``agent.json``, without files."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping, Sized
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from sanderling import models
+from sanderling.memory import json_form
+from sanderling.models import Model
+from sanderling.tools import FinalAnswerTool, as_tool
+from sanderling.tools.toolbox import TOOL_MAPPING
+
+if TYPE_CHECKING:
+    from sanderling.messages import JSONObject
+    from sanderling.tools import Tool
+
+    from ._definition import Definition
+
+AgentT = TypeVar("AgentT", bound="Definition")
+
+_READY = {FinalAnswerTool.name, *TOOL_MAPPING}
+_ARGUMENTS = {"authorized_imports": "additional_authorized_imports"}
+
+
+def agent_form(agent: Definition, saved: Iterable[str], python: Iterable[str]) -> JSONObject:
+    """Returns the JSON form of an agent.
+
+    Args:
+        agent: Whose.
+        saved: Names of attributes that are data, and arguments of the constructor.
+        python: Names of those that have no JSON form; left out with a warning, if there are any.
+    """
+    if left_out := [name for name in python if _is_given(getattr(agent, name))]:
+        warnings.warn(
+            f"{', '.join(left_out)} of the agent: Python that has no JSON form, and is not saved. "
+            "Give it again to from_dict.",
+            stacklevel=3,
+        )
+    return {
+        "class": type(agent).__name__,
+        "tools": [tool_form(tool) for tool in agent.tools.values()],
+        "model": {"class": type(agent.model).__name__, "data": agent.model.to_dict()},
+        "managed_agents": {name: one.to_dict() for name, one in agent.managed_agents.items()},
+        "prompt_templates": json_form(agent.prompt_templates),
+        "requirements": ["sanderling"],
+        **{name: json_form(getattr(agent, name)) for name in saved},
+    }
+
+
+def _is_given(value: Any) -> bool:
+    return len(value) > 0 if isinstance(value, Sized) else value is not None
+
+
+def tool_form(tool: Tool) -> JSONObject:
+    """Returns what a model is told of a tool, as data."""
+    return {
+        "name": tool.name,
+        "description": tool.description,
+        "inputs": tool.inputs,
+        "output_type": tool.output_type,
+        "output_schema": tool.output_schema,
+    }
+
+
+def agent_from(kind: type[AgentT], data: Mapping[str, Any], given: dict[str, Any]) -> AgentT:
+    """Makes the agent that `agent_form` described.
+
+    Args:
+        kind: Its class, or one above it.
+        data: The form.
+        given: Arguments of the constructor, which win over those of the form.
+
+    Raises:
+        ValueError: The form names a class or a tool that is not there, or is none.
+    """
+    from ._base import MultiStepAgent
+
+    agent_class = _class_named(kind, data.get("class", kind.__name__))
+    tools = [as_tool(tool) for tool in given.pop("tools", ())]
+    children = given.pop("managed_agents", None)
+    model = given.pop("model", None)
+    if children is None:
+        shared = {"tools": tools} if model is None else {"tools": tools, "model": model}
+        children = [
+            agent_from(MultiStepAgent, child, dict(shared))  # type: ignore[type-abstract]  # the form names the class
+            for child in (data.get("managed_agents") or {}).values()
+        ]
+    return agent_class(
+        tools=_tools_named([tool["name"] for tool in data.get("tools") or ()], tools),
+        model=_model_from(data.get("model")) if model is None else model,
+        managed_agents=children,
+        **{**_settings(agent_class._saved, data), **given},
+    )
+
+
+def _settings(saved: Iterable[str], data: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the arguments of the constructor that a form has."""
+    settings = {
+        _ARGUMENTS.get(name, name): data[name]
+        for name in ("prompt_templates", "output_type", *saved)
+        if data.get(name) is not None
+    }
+    if tags := settings.get("code_block_tags"):
+        settings["code_block_tags"] = tuple(tags)
+    return settings
+
+
+def _tools_named(names: Iterable[str], given: list[Tool]) -> list[Tool]:
+    pool = {tool.name: tool for tool in given}
+    missing = [name for name in names if name not in pool and name not in _READY]
+    if missing:
+        raise ValueError(
+            f"the agent had the tools {', '.join(missing)}, which are Python and not in its form: "
+            "give them, as from_dict(data, tools=[...])"
+        )
+    # An agent makes its final_answer itself: what that says depends on the output type.
+    wanted = [name for name in names if name in pool or name != FinalAnswerTool.name]
+    return [pool[name] if name in pool else TOOL_MAPPING[name]() for name in wanted]
+
+
+def _model_from(data: Mapping[str, Any] | None) -> Model:
+    name = (data or {}).get("class")
+    known = getattr(models, name) if name in models.__all__ else None
+    if not (isinstance(known, type) and issubclass(known, Model)):
+        try:
+            known = _class_named(Model, name)
+        except ValueError:
+            raise ValueError(
+                f"there is no model class {name!r:.80}: give the model, as "
+                "from_dict(data, model=...)"
+            ) from None
+    loaded: Model = known.from_dict((data or {}).get("data") or {})
+    return loaded
+
+
+T = TypeVar("T")
+
+
+def _class_named(kind: type[T], name: object) -> type[T]:
+    kinds = [kind]
+    for one in kinds:
+        kinds.extend(one.__subclasses__())
+    for one in reversed(kinds):  # a class that was defined anew replaces the one before
+        if one.__name__ == name:
+            return one
+    raise ValueError(
+        f"there is no {kind.__name__} called {name!r:.80}. If it is a class of your own, import it "
+        "first."
+    )

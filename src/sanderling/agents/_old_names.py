@@ -1,0 +1,162 @@
+"""What agents answer to for programs written for earlier versions of smolagents."""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, MutableSequence, Sequence
+from typing import TYPE_CHECKING, overload
+
+from sanderling.console import Monitor
+from sanderling.memory import (
+    ActionStep,
+    AgentMemory,
+    MemoryStep,
+    PlanningStep,
+    SystemPromptStep,
+    TaskStep,
+)
+
+if TYPE_CHECKING:
+    from sanderling.messages import ChatMessage, JSONObject
+
+    from ._prompts import PromptTemplates
+
+AgentStepLog = MemoryStep
+"""The base of all steps, as smolagents 1.4 called it."""
+
+
+class Logs(MutableSequence[MemoryStep]):
+    """The steps of a memory as one list, the system prompt first; a change here is one there.
+
+    Args:
+        memory: Where the steps are.
+    """
+
+    def __init__(self, memory: AgentMemory) -> None:
+        self._memory = memory
+
+    def _all(self) -> list[MemoryStep]:
+        return [self._memory.system_prompt, *self._memory.steps]
+
+    def _put(self, steps: list[MemoryStep]) -> None:
+        if not steps or not isinstance(steps[0], SystemPromptStep):
+            raise ValueError("the first of the logs is the system prompt, and stays there")
+        self._memory.system_prompt, self._memory.steps[:] = steps[0], steps[1:]
+
+    def __len__(self) -> int:
+        return 1 + len(self._memory.steps)
+
+    @overload
+    def __getitem__(self, index: int) -> MemoryStep: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[MemoryStep]: ...
+    def __getitem__(self, index: int | slice) -> MemoryStep | list[MemoryStep]:
+        return self._all()[index]
+
+    @overload
+    def __setitem__(self, index: int, value: MemoryStep) -> None: ...
+    @overload
+    def __setitem__(self, index: slice, value: Iterable[MemoryStep]) -> None: ...
+    def __setitem__(self, index: int | slice, value: MemoryStep | Iterable[MemoryStep]) -> None:
+        steps = self._all()
+        steps[index] = value  # type: ignore[assignment, index]  # one for an int, many for a slice
+        self._put(steps)
+
+    def __delitem__(self, index: int | slice) -> None:
+        steps = self._all()
+        del steps[index]
+        self._put(steps)
+
+    def insert(self, index: int, value: MemoryStep) -> None:
+        """Puts a step in front of the one at `index`."""
+        steps = self._all()
+        steps.insert(index, value)
+        self._put(steps)
+
+    def __repr__(self) -> str:
+        return repr(self._all())
+
+
+class OldNames(ABC):
+    """Attributes and methods that have another name today, or are computed from memory."""
+
+    @property
+    @abstractmethod
+    def memory(self) -> AgentMemory:
+        """The memory of the conversation."""
+
+    @property
+    @abstractmethod
+    def prompt_templates(self) -> PromptTemplates:
+        """The prompts in use."""
+
+    @property
+    def task(self) -> str | None:
+        """The task that was given last."""
+        tasks = [step.task for step in self.memory.steps if isinstance(step, TaskStep)]
+        return tasks[-1] if tasks else None
+
+    @property
+    def step_number(self) -> int:
+        """The number of the last step; 0 before the first."""
+        steps = [step for step in self.memory.steps if isinstance(step, ActionStep)]
+        return (steps[-1].step_number or len(steps)) if steps else 0
+
+    @property
+    def input_messages(self) -> list[ChatMessage] | None:
+        """What the model was sent in the last step."""
+        for step in reversed(self.memory.steps):
+            if isinstance(step, ActionStep) and step.model_input_messages is not None:
+                return list(step.model_input_messages)
+        return None
+
+    @property
+    def monitor(self) -> Monitor:
+        """The sums over the steps in memory, as they are now."""
+        monitor = Monitor()
+        for step in self.memory.steps:
+            if isinstance(step, ActionStep | PlanningStep):
+                monitor.update_metrics(step)
+        return monitor
+
+    @property
+    def logs(self) -> MutableSequence[MemoryStep]:
+        """The system prompt and all steps; `memory` has them today."""
+        _warn("agent.logs", "agent.memory.steps")
+        return Logs(self.memory)
+
+    @property
+    def agent_name(self) -> str:
+        """The name of the class; ``type(agent).__name__`` has it today."""
+        _warn("agent.agent_name", "type(agent).__name__")
+        return type(self).__name__
+
+    @property
+    def system_prompt_template(self) -> str:
+        """The template of the system prompt; `prompt_templates` has it today."""
+        _warn("agent.system_prompt_template", 'agent.prompt_templates["system_prompt"]')
+        return self.prompt_templates["system_prompt"]
+
+    def write_memory_to_messages(self, summary_mode: bool = False) -> Sequence[ChatMessage]:
+        """Returns the memory as messages to the model.
+
+        Args:
+            summary_mode: Leave out what only the acting model needs: the system prompt, its
+                reasoning, plans.
+        """
+        return self.memory.to_messages(summary_mode)
+
+    def write_inner_memory_from_logs(self, summary_mode: bool = False) -> Sequence[ChatMessage]:
+        """Does what `write_memory_to_messages` does."""
+        _warn("agent.write_inner_memory_from_logs()", "agent.write_memory_to_messages()")
+        return self.write_memory_to_messages(summary_mode)
+
+    def get_succinct_logs(self) -> list[JSONObject]:
+        """Returns the JSON form of the system prompt and all steps."""
+        _warn("agent.get_succinct_logs()", "agent.memory.get_succinct_steps()")
+        return [self.memory.system_prompt.dict(), *self.memory.get_succinct_steps()]
+
+
+def _warn(old: str, new: str) -> None:
+    warnings.warn(f"{old} is deprecated: use {new}", DeprecationWarning, stacklevel=3)

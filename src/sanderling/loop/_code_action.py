@@ -1,0 +1,84 @@
+"""The step of an agent that acts by writing Python."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from sanderling.errors import AgentExecutionError, AgentParsingError
+from sanderling.memory import ActionStep, ToolCall
+
+from ._actions import STOPS, Acting, ask, cut_off, shorten
+from ._code_reply import STRUCTURED_REPLY, CodeReply
+from ._effects import ExecuteCode
+from ._events import ActionOutput
+from ._parsing import DEFAULT_TAGS, CodeTags
+
+if TYPE_CHECKING:
+    from sanderling.sandbox import CodeResult
+
+    from ._run import Run
+
+
+@dataclass(frozen=True, slots=True)
+class CodeAction:
+    """Asks for code and runs it.
+
+    Attributes:
+        tags: The marks that the model is asked to put around code.
+        stop_sequences: Where the model shall stop, beside the closing mark.
+        options: Further keyword arguments for the model, such as a grammar.
+        stream: Whether the model's text comes out while it is written.
+        structured: Whether the model is made to reply with a JSON object of thought and code.
+    """
+
+    tags: CodeTags = DEFAULT_TAGS
+    stop_sequences: tuple[str, ...] = STOPS
+    options: Mapping[str, Any] = field(default_factory=dict)
+    stream: bool = False
+    structured: bool = False
+
+    def __call__(self, run: Run, step: ActionStep) -> Acting:
+        """Takes one step."""
+        reply = yield from ask(run, step, stream=self.stream, **self._request())
+        read = CodeReply.of(reply, self.tags, structured=self.structured)
+        step.model_output = read.text
+        try:
+            code = step.code_action = read.code(self.tags, structured=self.structured)
+        except AgentParsingError:
+            if read.cut_off:
+                raise cut_off(reply) from None
+            raise
+        call = ToolCall("python_interpreter", code, f"call_{step.step_number}")
+        step.tool_calls = [call]
+        yield call
+        result: CodeResult = yield ExecuteCode(code)
+        if result.logs:
+            step.observations = f"Execution logs:\n{shorten(result.logs.rstrip())}"
+        if result.error is not None:
+            hint = self._hint(read, str(result.error))
+            raise AgentExecutionError(f"{result.error}{hint}") from result.error
+        step.action_output = result.output
+        step.is_final_answer = result.is_final_answer
+        last = f"Last output from code snippet:\n{shorten(result.text)}"
+        step.observations = "\n".join(filter(None, (step.observations, last)))
+        return ActionOutput(result.output, result.is_final_answer)
+
+    def _hint(self, read: CodeReply, error: str) -> str:
+        """Returns what to add to an error that the model cannot understand by itself."""
+        closing = self.tags.closing
+        if not read.was_stopped or "unterminated" not in error or len(closing) < 2:
+            return ""
+        halves = f"{closing[:-2]!r} + {closing[-2:]!r}"
+        return (
+            f"\nYour code ended where it first held {closing!r}, which ends a block wherever it "
+            f"stands. Where a string has to hold it, put it together from {halves}."
+        )
+
+    def _request(self) -> dict[str, Any]:
+        if self.structured:
+            # A stop sequence inside the JSON would leave half an object.
+            return {"options": {"response_format": STRUCTURED_REPLY, **self.options}}
+        stops = (*self.stop_sequences, *self.tags.stop_sequences)
+        return {"stop_sequences": stops, "options": self.options}

@@ -1,0 +1,159 @@
+"""The JSON forms of what steps hold, and the way back.
+
+A form is written lightly, for people and dashboards, or exactly, to be loaded again: then a value
+that JSON has no word for is written with the sandbox's codec, which rebuilds plain data only.
+Nothing that is loaded is executed, unpickled or read as a path of this machine.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from sanderling._show import text_of
+from sanderling.errors import AgentError
+from sanderling.messages import (
+    ChatMessage,
+    ImagePart,
+    ImageSource,
+    JSONObject,
+    JSONValue,
+    Timing,
+    TokenUsage,
+)
+
+if TYPE_CHECKING:
+    from sanderling.sandbox.kernel import Blob
+
+Write: TypeAlias = Callable[[object], JSONValue]
+"""`json_form` or `exact_form`."""
+
+_MAX_INT_BITS = 14_000  # Python refuses to write more than 4,300 decimal digits
+_REMOTE = ("https://", "http://", "data:image/")
+
+
+def json_form(value: object) -> JSONValue:
+    """Returns the light JSON form of a value; one that has none is shown by its repr."""
+    if value is None or isinstance(value, bool | float | str):
+        return value
+    if isinstance(value, int):
+        return value if value.bit_length() < _MAX_INT_BITS else hex(value)
+    if not isinstance(value, type):
+        for name in ("model_dump", "dict"):  # pydantic's name comes first, which warns of the other
+            if callable(form := getattr(value, name, None)):
+                return json_form(form())
+        if is_dataclass(value):
+            return {one.name: json_form(getattr(value, one.name, None)) for one in fields(value)}
+    if isinstance(value, dict):
+        return {str(key): json_form(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [json_form(item) for item in value]
+    return text_of(value, repr)
+
+
+def exact_form(value: object) -> JSONValue:
+    """Returns a JSON form from which `value_of` rebuilds the value.
+
+    Plain JSON stays as it is; tuples, sets, bytes, dates, big numbers, arrays, tables and images
+    are written as the sandbox's wire writes them. What has no form there leaves its repr.
+    """
+    from sanderling.sandbox.kernel import CodecError, encode, stand_in
+
+    try:
+        data, blobs = encode(value, stay=stand_in)
+    except CodecError:
+        data, blobs = stand_in(value), []
+    if data is value:
+        return data  # type: ignore[return-value]  # the codec passes on only what is plain JSON
+    return {"$": "value", "data": data, "blobs": [_text(blob) for blob in blobs]}  # type: ignore[dict-item]  # JSON by the codec's contract
+
+
+def value_of(form: Any) -> Any:
+    """Returns the value that `exact_form` wrote; a light form stays as it is.
+
+    Raises:
+        ValueError: The form is broken.
+    """
+    if not (isinstance(form, Mapping) and form.get("$") == "value"):
+        return form
+    from sanderling.sandbox.kernel import Frame
+
+    blobs = [memoryview(base64.b64decode(blob, validate=True)) for blob in form["blobs"]]
+    return Frame("value", {"value": form["data"]}, blobs, tagged=True).value("value")
+
+
+def _text(blob: Blob) -> str:
+    return base64.b64encode(blob).decode("ascii")
+
+
+def image_forms(images: Sequence[ImageSource] | None, write: Write) -> JSONValue:
+    """Returns images as URLs: those of the web as they are, all others as ``data:`` URLs.
+
+    Raises:
+        OSError: The file of an image cannot be read, and the form shall be exact.
+        ValueError: It is no image, and the form shall be exact.
+    """
+    return None if images is None else [_image_form(image, write) for image in images]
+
+
+def _image_form(image: ImageSource, write: Write) -> JSONObject:
+    try:
+        return ImagePart(image).dict()
+    except (OSError, ValueError):
+        if write is not json_form:
+            raise
+        return {"type": "image", "url": text_of(image, repr)}
+
+
+def images_of(forms: Sequence[Mapping[str, Any]] | None) -> list[ImagePart] | None:
+    """Returns the images that `image_forms` wrote.
+
+    Raises:
+        ValueError: An image is given by a path: whoever wrote the form must not choose a file of
+            this machine.
+    """
+    return None if forms is None else [ImagePart(_remote(form["url"])) for form in forms]
+
+
+def message_of(form: Mapping[str, Any]) -> ChatMessage:
+    """Returns the message that `ChatMessage.dict` wrote.
+
+    Raises:
+        ValueError: It is no message, or holds an image that is given by a path.
+    """
+    message = ChatMessage.from_dict(form)
+    for part in message.content if isinstance(message.content, list) else ():
+        if isinstance(part, ImagePart):
+            _remote(part.image)
+    return message
+
+
+def _remote(url: object) -> str:
+    if isinstance(url, str) and url.startswith(_REMOTE):
+        return url
+    raise ValueError(f"an image must be an http(s) or data: URL here, not {url!r:.80}")
+
+
+class Form(NamedTuple):
+    """How a field of a step is written and read, where it is not just any value."""
+
+    write: Callable[[Any, Write], JSONValue]
+    read: Callable[[Any], Any]
+
+
+def _data(read: Callable[[Any], Any]) -> Form:
+    return Form(
+        lambda value, _: json_form(value), lambda form: None if form is None else read(form)
+    )
+
+
+FORMS: dict[str, Form] = {
+    "error": _data(AgentError.from_dict),
+    "model_output_message": _data(message_of),
+    "observations_images": Form(image_forms, images_of),
+    "task_images": Form(image_forms, images_of),
+    "timing": _data(Timing.from_dict),
+    "token_usage": _data(TokenUsage.from_dict),
+}

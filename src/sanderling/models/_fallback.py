@@ -1,0 +1,150 @@
+"""Several models as one: where one fails, the next is asked."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
+from contextlib import aclosing, closing
+from typing import TYPE_CHECKING, Any, Self
+
+from sanderling.errors import AgentGenerationError
+
+from ._base import Model
+from ._callable import as_model
+from ._registry import model_from_dict, model_to_dict
+
+if TYPE_CHECKING:
+    from sanderling.messages import ChatMessage, ChatMessageStreamDelta, JSONObject, MessageLike
+
+_log = logging.getLogger("sanderling.models")
+
+
+class FallbackModel(Model):
+    """Asks the first of several models, and the next one where that fails.
+
+    Each request begins with the first one. A model fails after its own retries: its server is down,
+    its key refused, the conversation too long for it, … A stream is given up for the next model
+    only as long as nothing of it was handed out.
+
+    Args:
+        models: The models, the best one first. Agents talk to all of them as the first one wants
+            it, by its profile.
+
+    Raises:
+        ValueError: There is no model.
+    """
+
+    def __init__(self, models: Sequence[Any]) -> None:
+        if not models:
+            raise ValueError("a FallbackModel needs at least one model")
+        self.models = [as_model(model) for model in models]
+        super().__init__(model_id=self.models[0].model_id)
+        self.profile = self.models[0].profile
+
+    def generate(self, messages: Sequence[MessageLike], *args: Any, **kwargs: Any) -> ChatMessage:
+        """Answers a conversation.
+
+        Raises:
+            AgentGenerationError: All models failed; the message says how each did.
+        """
+        failures = _Failures()
+        for model in self.models:
+            with failures.of(model):
+                return model.generate(messages, *args, **kwargs)
+        raise failures.together()
+
+    async def agenerate(
+        self, messages: Sequence[MessageLike], *args: Any, **kwargs: Any
+    ) -> ChatMessage:
+        """Does what `generate` does, under asyncio."""
+        failures = _Failures()
+        for model in self.models:
+            with failures.of(model):
+                return await model.agenerate(messages, *args, **kwargs)
+        raise failures.together()
+
+    def generate_stream(
+        self, messages: Sequence[MessageLike], *args: Any, **kwargs: Any
+    ) -> Generator[ChatMessageStreamDelta, None, None]:
+        """Answers piece by piece."""
+        failures = _Failures()
+        for model in self.models:
+            with failures.of(model):
+                with closing(model.generate_stream(messages, *args, **kwargs)) as deltas:
+                    for delta in deltas:
+                        failures.begun = True
+                        yield delta
+                return
+        raise failures.together()
+
+    async def agenerate_stream(
+        self, messages: Sequence[MessageLike], *args: Any, **kwargs: Any
+    ) -> AsyncGenerator[ChatMessageStreamDelta, None]:
+        """Does what `generate_stream` does, under asyncio."""
+        failures = _Failures()
+        for model in self.models:
+            with failures.of(model):
+                async with aclosing(model.agenerate_stream(messages, *args, **kwargs)) as deltas:
+                    async for delta in deltas:
+                        failures.begun = True
+                        yield delta
+                return
+        raise failures.together()
+
+    def parse_tool_calls(self, message: ChatMessage) -> ChatMessage:
+        """Returns the message with its tool calls, as the first model reads them."""
+        return self.models[0].parse_tool_calls(message)
+
+    def to_dict(self) -> JSONObject:
+        """Returns the JSON form, that of each model within."""
+        return {"models": [model_to_dict(model) for model in self.models]}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any], **given: Any) -> Self:
+        """Makes the model that `to_dict` described."""
+        models = [model_from_dict(each) for each in data["models"]]
+        return cls(**{"models": models, **given})
+
+
+class _Failures:
+    """What went wrong so far.
+
+    Attributes:
+        begun: Whether a part of a reply was handed out: then nobody else is asked.
+    """
+
+    def __init__(self) -> None:
+        self.begun = False
+        self._model = ""
+        self._errors: list[tuple[str, AgentGenerationError]] = []
+
+    def of(self, model: Model) -> Self:
+        """Notes the failure of a model, in the context this returns."""
+        self._model = f"{type(model).__name__} {model.model_id!r}"
+        return self
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        if self.begun or not isinstance(error, AgentGenerationError):
+            return False
+        self._errors.append((self._model, error))
+        _log.warning("%s failed, asking the next model: %s", self._model, error)
+        return True
+
+    def together(self) -> AgentGenerationError:
+        """Returns the error for all of them: of the kind of the last one."""
+        last = self._errors[-1][1]
+        if len(self._errors) == 1:
+            return last
+        told = "\n".join(f"- {name}: {error}" for name, error in self._errors)
+        error = type(last)(
+            f"All {len(self._errors)} models failed:\n{told}",
+            status=last.status,
+            request_id=last.request_id,
+            retryable=last.retryable,
+            retry_after=last.retry_after,
+        )
+        error.__cause__ = last
+        return error

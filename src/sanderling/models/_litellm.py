@@ -1,0 +1,236 @@
+"""Models behind the `litellm` package, which knows about a hundred providers."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import warnings
+from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, closing, contextmanager
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from sanderling.errors import MissingExtraError
+
+from ._chat import ChatCompletionsModel
+from ._failures import Asked, Failure, Fault, http_failure, short
+from ._openai_errors import openai_failure
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from ._api import Question
+    from ._messages import RoleConversions
+
+_KEYS = "that its provider has in LiteLLM's documentation"
+_DEFAULT = "anthropic/claude-3-5-sonnet-20240620"
+# The chat templates behind these take texts, not parts.
+_TEXT_ONLY = ("ollama", "groq", "cerebras")
+
+
+class LiteLLMModel(ChatCompletionsModel):
+    """A model of any provider that LiteLLM knows; keys come from that provider's variables.
+
+    Args:
+        model_id: The provider and its name of the model, such as ``"anthropic/claude-sonnet-4-5"``.
+        api_base: The base address of the server, where it is not the provider's own.
+        api_key: The key.
+        custom_role_conversions: Which role stands for which; replaces the usual ones (tool call to
+            assistant, tool response to user).
+        flatten_messages_as_text: The server takes text only; by default where that is known
+            (Ollama, Groq, Cerebras).
+        **kwargs: Those of `ApiModel`, and parameters of every request, such as ``num_ctx``.
+
+    Raises:
+        MissingExtraError: When it is first used: the package `litellm` is not installed.
+    """
+
+    model_id: str
+    provider: ClassVar[str] = "litellm"
+
+    def __init__(
+        self,
+        model_id: str | None = None,
+        api_base: str | None = None,
+        api_key: str | None = None,
+        custom_role_conversions: RoleConversions | None = None,
+        flatten_messages_as_text: bool | None = None,
+        **kwargs: Any,
+    ) -> None:
+        if model_id is None:
+            warnings.warn(
+                f"LiteLLMModel was made without a model_id: {_DEFAULT!r} is used. Name the model "
+                "you want.",
+                FutureWarning,
+                stacklevel=2,
+            )
+            model_id = _DEFAULT
+        self.api_base = api_base
+        self._api_key = api_key
+        self._flatten_given = flatten_messages_as_text
+        if flatten_messages_as_text is None:
+            flatten_messages_as_text = model_id.startswith(_TEXT_ONLY)
+        super().__init__(
+            model_id,
+            custom_role_conversions=custom_role_conversions,
+            flatten_messages_as_text=flatten_messages_as_text,
+            **kwargs,
+        )
+
+    def create_client(self) -> Any:
+        """Returns what is asked: the package itself."""
+        return _sdk()
+
+    def create_async_client(self) -> Any:
+        """Returns what is asked under asyncio: the package itself."""
+        return self.create_client()
+
+    def _prepare(self, question: Question) -> dict[str, Any]:
+        given: dict[str, object] = {"api_base": self.api_base, "api_key": self._api_key}
+        if self.timeout is not None:
+            _sdk()  # brings httpx
+            http = importlib.import_module("httpx")
+            connect = min(self.timeout, self.CONNECT_SECONDS)
+            given["timeout"] = http.Timeout(self.timeout, connect=connect)
+        there = {name: value for name, value in given.items() if value is not None}
+        # Repeating is done once, above: here it would multiply.
+        return {"num_retries": 0, "max_retries": 0, **there, **super()._prepare(question)}
+
+    def _send(self, request: dict[str, Any]) -> Any:
+        return self.client.completion(**request)
+
+    async def _asend(self, request: dict[str, Any]) -> Any:
+        return await self.client.acompletion(**request)
+
+    @contextmanager
+    def _open(self, request: dict[str, Any]) -> Generator[Iterator[Any], None, None]:
+        stream = self.client.completion(**request)
+        try:
+            yield stream
+        finally:
+            _close(stream)
+
+    @asynccontextmanager
+    async def _aopen(self, request: dict[str, Any]) -> AsyncGenerator[AsyncIterator[Any], None]:
+        stream = await self.client.acompletion(**request)
+        try:
+            yield stream
+        finally:
+            await stream.aclose()
+
+    def _failure(self, error: Exception) -> Failure | None:
+        package = _sdk()
+        if any(isinstance(each, TimeoutError) for each in _chain(error)):
+            return Failure(Fault.TIMEOUT, short(error))
+        if isinstance(error, package.exceptions.MidStreamFallbackError):
+            return Failure(Fault.BROKEN, short(error))
+        failure = openai_failure(error)
+        # The package rebuilds the provider's answer, without its headers: those it keeps apart.
+        headers = getattr(error, "litellm_response_headers", None) or {}
+        status = error.status_code if isinstance(error, package.APIError) else failure.status
+        if status is None:
+            return failure
+        return http_failure(status, headers, failure.said, failure.code)
+
+    def _asked(self) -> Asked:
+        url = self.api_base or f"LiteLLM ({self.model_id.partition('/')[0]})"
+        return Asked(self.model_id, url.rstrip("/"), self._api_key is not None, _KEYS)
+
+    def _settings(self) -> dict[str, object]:
+        given = {
+            "api_base": self.api_base,
+            "api_key": self._api_key,
+            "flatten_messages_as_text": self._flatten_given,
+        }
+        there = {name: value for name, value in given.items() if value is not None}
+        shared = super()._settings()
+        shared.pop("flatten_messages_as_text", None)  # it may be our guess
+        return {**shared, **there}
+
+
+class LiteLLMRouterModel(LiteLLMModel):
+    """Several deployments behind one name: LiteLLM's router chooses among them.
+
+    https://docs.litellm.ai/docs/routing
+
+    Args:
+        model_id: The ``model_name`` of the deployments to use.
+        model_list: The deployments, as `litellm.Router` takes them.
+        client_kwargs: Further arguments of `litellm.Router`, such as ``routing_strategy``.
+        custom_role_conversions: As for `LiteLLMModel`.
+        flatten_messages_as_text: As for `LiteLLMModel`.
+        **kwargs: As for `LiteLLMModel`.
+
+    Raises:
+        ValueError: No deployment has that name.
+        MissingExtraError: When it is first used: the package `litellm` is not installed.
+    """
+
+    def __init__(
+        self,
+        model_id: str,
+        model_list: Sequence[Mapping[str, Any]],
+        client_kwargs: Mapping[str, Any] | None = None,
+        custom_role_conversions: RoleConversions | None = None,
+        flatten_messages_as_text: bool | None = None,
+        **kwargs: Any,
+    ) -> None:
+        names = [str(deployment.get("model_name")) for deployment in model_list]
+        if model_id not in names:
+            raise ValueError(
+                f"no deployment of model_list has the model_name {model_id!r}; there is: "
+                f"{', '.join(names) or 'none'}"
+            )
+        self.model_list = [dict(deployment) for deployment in model_list]
+        self.client_kwargs = dict(client_kwargs or {})
+        super().__init__(
+            model_id,
+            custom_role_conversions=custom_role_conversions,
+            flatten_messages_as_text=flatten_messages_as_text,
+            **kwargs,
+        )
+
+    def create_client(self) -> Any:
+        """Returns the router."""
+        return _sdk().Router(model_list=self.model_list, num_retries=0, **self.client_kwargs)
+
+    @contextmanager
+    def _open(self, request: dict[str, Any]) -> Generator[Iterator[Any], None, None]:
+        # A stream of the blocking router cannot be closed; one of the asynchronous router can.
+        from ._twins import iterate
+
+        async def chunks() -> AsyncGenerator[Any, None]:
+            async with self._aopen(request) as opened:
+                async for chunk in opened:
+                    yield chunk
+
+        with closing(iterate(chunks())) as stream:
+            yield stream
+
+    def _settings(self) -> dict[str, object]:
+        return {
+            **super()._settings(),
+            "model_list": self.model_list,
+            **({"client_kwargs": self.client_kwargs} if self.client_kwargs else {}),
+        }
+
+
+def _sdk() -> ModuleType:
+    # Or the package asks GitHub for a list of prices while it is imported.
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    try:
+        return importlib.import_module("litellm")
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("LiteLLMModel", "litellm", "litellm") from error
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _close(stream: Any) -> None:
+    """Closes a stream of the package, which has no method for it: the one within does."""
+    close = getattr(getattr(stream, "completion_stream", None), "close", None)
+    if callable(close):
+        close()

@@ -1,0 +1,161 @@
+"""Asking again after a failure that may pass."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from sanderling.errors import AgentGenerationError
+
+if TYPE_CHECKING:
+    import tenacity
+
+    from sanderling.messages import JSONObject
+
+T = TypeVar("T")
+
+_log = logging.getLogger("sanderling.models")
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How often, and for how long, a request is repeated.
+
+    Repeated is what may pass: status 429, 408 and 5xx, a connection that broke, a time-out; and a
+    stream only as long as nothing of it was handed out. Where the provider says how long to wait
+    (``Retry-After``), that is how long; otherwise the wait doubles from try to try, and a random
+    half of it is left out, so that many clients do not come back at once.
+
+    Attributes:
+        attempts: How often at most, the first time included.
+        first_wait: Seconds before the second try.
+        longest_wait: Seconds between two tries at most; a provider may ask for more.
+        total: Seconds from the first try after which no other one begins.
+    """
+
+    attempts: int = 5
+    first_wait: float = 1.0
+    longest_wait: float = 60.0
+    total: float = 180.0
+
+    def __post_init__(self) -> None:
+        if self.attempts < 1:
+            raise ValueError(
+                f"attempts counts the first try as well: 1 or more, not {self.attempts}"
+            )
+        for name in ("first_wait", "longest_wait", "total"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name} of a retry policy is 0 or more seconds")
+
+    def dict(self) -> JSONObject:
+        """Returns the JSON form."""
+        return asdict(self)
+
+    @classmethod
+    def of(cls, given: bool | RetryPolicy | Mapping[str, Any]) -> RetryPolicy:
+        """Accepts a policy, its JSON form, `True` for the usual one, `False` for no repeating.
+
+        Raises:
+            TypeError: It is none of these.
+        """
+        if isinstance(given, RetryPolicy):
+            return given
+        if isinstance(given, bool):
+            return cls() if given else cls(attempts=1)
+        if isinstance(given, Mapping):
+            return cls(**given)
+        raise TypeError(f"retry is True, False or a RetryPolicy, not {type(given).__name__}")
+
+
+@dataclass(frozen=True, slots=True)
+class Retries:
+    """Carries a policy out.
+
+    Attributes:
+        policy: What to do.
+        clock: Tells seconds; only differences count.
+        sleep: Waits, in blocking code.
+        asleep: Waits, under asyncio.
+        chance: Returns a random number from 0 to 1.
+    """
+
+    policy: RetryPolicy
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+    asleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    chance: Callable[[], float] = random.random
+
+    def call(self, work: Callable[[], T]) -> T:
+        """Returns what `work` returns, as soon as it does not fail for a passing reason.
+
+        Raises:
+            AgentGenerationError: The last failure.
+        """
+        if self.policy.attempts == 1:
+            return work()
+        import tenacity
+
+        return tenacity.Retrying(sleep=self.sleep, **self._rules())(work)
+
+    async def acall(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Does what `call` does, under asyncio."""
+        if self.policy.attempts == 1:
+            return await work()
+        import tenacity
+
+        async def attempt() -> T:  # the library looks whether it is given a coroutine function
+            return await work()
+
+        return await tenacity.AsyncRetrying(sleep=self.asleep, **self._rules())(attempt)
+
+    def _rules(self) -> dict[str, Any]:
+        import tenacity
+
+        began = self.clock()
+
+        def is_over(state: tenacity.RetryCallState) -> bool:
+            ends = self.clock() - began + state.upcoming_sleep
+            return state.attempt_number >= self.policy.attempts or ends > self.policy.total
+
+        def give_up(state: tenacity.RetryCallState) -> Any:
+            error = _error(state)
+            if state.attempt_number > 1:
+                seconds = self.clock() - began
+                error.message += f" It was asked {state.attempt_number} times in {seconds:.0f} s."
+                error.args = (error.message,)
+            raise error
+
+        return {
+            "retry": tenacity.retry_if_exception(_is_passing),
+            "wait": self._wait,
+            "stop": is_over,
+            "before_sleep": _tell,
+            "retry_error_callback": give_up,
+        }
+
+    def _wait(self, state: tenacity.RetryCallState) -> float:
+        asked_for = _error(state).retry_after
+        if asked_for is not None:
+            return asked_for
+        doubled = self.policy.first_wait * 2.0 ** min(state.attempt_number - 1, 32)
+        return min(doubled, self.policy.longest_wait) * (1 - self.chance() / 2)
+
+
+def _is_passing(error: BaseException) -> bool:
+    return isinstance(error, AgentGenerationError) and error.retryable
+
+
+def _error(state: tenacity.RetryCallState) -> AgentGenerationError:
+    error = state.outcome.exception() if state.outcome else None
+    if not isinstance(error, AgentGenerationError):
+        raise TypeError(f"{error!r} is not to be repeated") from error
+    return error
+
+
+def _tell(state: tenacity.RetryCallState) -> None:
+    _log.info("Asking again in %.1f s: %s", state.upcoming_sleep, _error(state))

@@ -1,0 +1,144 @@
+"""The copy of a kernel from before a step, in case the step must be killed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from sanderling.errors import SandboxError, SandboxUnavailable
+
+from ._snapshots import Arriving, CopyableLink, arrived, order
+
+if TYPE_CHECKING:
+    from ._session import Buffers
+
+SHARE, SAVED = 0.1, 0.1  # of the time; seconds
+
+
+class Pace:
+    """Keeps the time that is spent waiting for copies below a `SHARE` of all time.
+
+    A copy takes milliseconds, or more of a large process. Where a model writes the code, it is
+    there before the next step. A program that runs one step right after another would wait for
+    little else. What was not spent is saved up, to `SAVED`: it is enough for tens of copies.
+
+    Args:
+        now: The clock.
+    """
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._saved = SAVED
+        self._at = now()
+
+    def allows(self) -> bool:
+        """Returns whether a copy may be made now."""
+        now = self._now()
+        self._saved = min(SAVED, self._saved + (now - self._at) * SHARE)
+        self._at = now
+        return self._saved > 0
+
+    def spent(self, seconds: float) -> None:
+        """Takes note of a wait."""
+        self._saved = max(self._saved - seconds, -SAVED)
+
+
+class Checkpoint:
+    """The copy from before the step in progress, of one kernel after the other.
+
+    It is made after the step before, or else when a step begins. Where steps follow one another so
+    fast that `Pace` does not allow one for each, it may be older: `behind` tells.
+
+    Between steps the kernel is paused, so that threads which the code left behind cost nothing.
+    """
+
+    def __init__(self) -> None:
+        self.wanted = False
+        self.behind = 0
+        """How many steps have ended since the copy was made."""
+        self._pace = Pace()
+        self._stale = False  # whether variables were set since
+        self._arriving: Arriving | None = None
+        self._copy: CopyableLink | None = None
+        self._untouched = False  # whether a new kernel is as good as a copy
+
+    def begin(self, wanted: bool) -> None:
+        """Takes note of a new kernel, which has run nothing yet."""
+        self.drop()
+        self.wanted = self._untouched = wanted
+
+    def variables_set(self) -> None:
+        """Takes note that variables were set since the last step."""
+        self._stale = not self._untouched
+
+    @property
+    def arriving(self) -> Arriving | None:
+        """The copy that `before_step` would wait for."""
+        return self._arriving
+
+    def after_step(self, link: CopyableLink, say: Callable[[Buffers], None]) -> None:
+        """Pauses a kernel, and has it copied before, in the time that nobody waits for it."""
+        self._untouched = False
+        self.behind += 1
+        if self.wanted and self._may_ask():
+            self._ask(link, say, pause=True)
+        else:
+            link.pause()
+
+    def before_step(self, link: CopyableLink, say: Callable[[Buffers], None]) -> None:
+        """Lets a kernel go on."""
+        self.settle()
+        link.resume()
+        if self.wanted and (self._stale or (self.behind and self._may_ask())):
+            self._ask(link, say, pause=False)
+
+    def _may_ask(self) -> bool:
+        return (self._copy is None and self._arriving is None) or self._pace.allows()
+
+    def settle(self) -> None:
+        """Waits for the copy that was asked for, if one was."""
+        arriving, self._arriving = self._arriving, None
+        if arriving is not None:
+            started = time.monotonic()
+            try:
+                self._copy = arrived(arriving)
+            except SandboxError:
+                self._copy = None  # the next kill says that there is none
+            self._pace.spent(time.monotonic() - started)
+
+    def holds(self) -> bool:
+        """Whether what was before the step can be had back."""
+        self.settle()
+        return self._untouched or (self._copy is not None and self._copy.alive())
+
+    def take(self) -> CopyableLink | None:
+        """Gives the copy away, if there is one."""
+        self.settle()
+        copy, self._copy = self._copy, None
+        return copy
+
+    def drop(self) -> None:
+        """Ends the copy."""
+        self.settle()
+        self._stale = False
+        self.behind = 0
+        if self._copy is not None:
+            self._copy.discard()
+            self._copy = None
+
+    def close(self) -> None:
+        """Ends the copy, and waits for its end."""
+        self.settle()
+        copy, self._copy = self._copy, None
+        if copy is not None:
+            copy.kill()
+            copy.socket.close()
+
+    def _ask(self, link: CopyableLink, say: Callable[[Buffers], None], *, pause: bool) -> None:
+        self.drop()
+        try:
+            self._arriving = link.copy(pause=pause)
+        except SandboxUnavailable:
+            return  # the kernel has ended, as the next step will find
+        say(order())

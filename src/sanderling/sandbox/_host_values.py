@@ -1,0 +1,293 @@
+"""Values of the host that are more than data: how they enter a sandbox, and how they come back.
+
+Functions, classes and instances go in as copies. Any other object stays here: the sandbox gets a
+reference to it, which it can give back to tools. Nothing that comes back is ever unpickled.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import functools
+import importlib.util
+import inspect
+import secrets
+import threading
+import typing
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+from . import kernel
+from ._interpreter import ToolSpec
+
+
+class HostObject:
+    """Lets code in a sandbox use an object that stays on the host, such as a database connection.
+
+    Given as a variable, or returned by a tool, it appears in the sandbox as an object that has what
+    is listed here and nothing else. A call of a method is carried out on the host, in the thread
+    that the tools run in, and may be a coroutine; what it returns crosses as what a tool returns.
+    Given to a tool, it is the very object. ::
+
+        agent.run("How many orders are open?", additional_args={
+            "db": HostObject(connection, methods=["query"], attributes=["tables"]),
+        })
+
+    An object that is not wrapped can be given to tools, too, but it has no methods in the sandbox.
+    The model's code may call the methods listed as often and with whatever it likes.
+
+    Args:
+        obj: The object.
+        methods: What may be called.
+        attributes: What may be read. It is read anew each time.
+
+    Raises:
+        ValueError: A name is private.
+        AttributeError: The object has no such attribute.
+        TypeError: What is listed as a method cannot be called.
+    """
+
+    def __init__(
+        self, obj: object, methods: Iterable[str] = (), attributes: Iterable[str] = ()
+    ) -> None:
+        self.obj = obj
+        self.methods = tuple(methods)
+        self.attributes = tuple(attributes)
+        for name in (*self.methods, *self.attributes):
+            if not name.isidentifier() or name.startswith("_"):
+                raise ValueError(f"{name!r} cannot be listed: public names only")
+            if name in self.methods and not callable(getattr(obj, name)):
+                raise TypeError(f"{name!r} cannot be called; list it under attributes")
+
+    def __repr__(self) -> str:
+        names = ", ".join((*self.methods, *self.attributes)) or "nothing that can be used"
+        return f"<{type(self.obj).__name__} object of the host: it has {names}>"
+
+    def specs(self) -> list[tuple[str, str, str]]:
+        """Returns name, signature and docstring of each method."""
+        specs = []
+        for name in self.methods:
+            method = getattr(self.obj, name)
+            spec = ToolSpec.of(name, method, inspect.getdoc(method) or "")
+            specs.append((spec.name, spec.signature, spec.doc))
+        return specs
+
+    def member(self, name: str) -> Callable[..., object]:
+        """Returns a method, or a function that reads an attribute.
+
+        Raises:
+            KeyError: It is not listed.
+        """
+        if name in self.methods:
+            method: Callable[..., object] = getattr(self.obj, name)
+            return method
+        if name in self.attributes:
+            return functools.partial(getattr, self.obj, name)
+        raise KeyError(name)
+
+
+class HostValues:
+    """The values of one conversation that a sandbox may name. All methods may be called at once.
+
+    Names of objects cannot be guessed, and end with the conversation.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._objects: dict[str, HostObject] = {}
+        self._ids: dict[tuple[object, ...], str] = {}
+        self._code: dict[int, object] = {}
+        self._keys: dict[int, int] = {}
+        self._classes: dict[int, bytes] = {}  # as they were pickled
+
+    def encode(self, value: object) -> tuple[dict[str, object], list[kernel.Blob]]:
+        """Makes the fields of a frame, and its blobs.
+
+        Raises:
+            CodecError: The value is too large or too deep, or a library's type cannot cross.
+        """
+        outgoing = _Outgoing(self)
+        encoder = kernel.Encoder(outgoing)
+        fields: dict[str, object] = {"v": encoder.value(value, 0)}
+        if outgoing.code:
+            fields["code"] = list(outgoing.code.values())
+        return fields, encoder.blobs
+
+    def encode_variable(
+        self, name: str, value: object
+    ) -> tuple[dict[str, object], list[kernel.Blob]]:
+        """Does the same for a variable. Where its value cannot cross, it is a reference to it."""
+        try:
+            fields, blobs = self.encode({name: value})
+            kernel.pack("set", fields, blobs)
+        except kernel.CodecError as error:
+            return {"v": {name: self.refer(value, str(error))}}, []
+        return fields, blobs
+
+    def refer(self, value: object, why: str = "") -> dict[str, object]:
+        """Makes what stands for an object that stays here.
+
+        Args:
+            value: The object; a `HostObject` for one whose methods can be called.
+            why: Told to the model, where somebody might expect a value.
+        """
+        wrapped = value if isinstance(value, HostObject) else HostObject(value)
+        identity = (id(wrapped.obj), wrapped.methods, wrapped.attributes)
+        with self._lock:
+            key = self._ids.get(identity)
+            if key is None:
+                key = self._ids[identity] = secrets.token_hex(16)
+                self._objects[key] = wrapped
+        about: dict[str, object] = {"$": "host", "id": key, "type": type(wrapped.obj).__name__}
+        if wrapped.methods:
+            about["methods"] = [list(spec) for spec in wrapped.specs()]
+        if wrapped.attributes:
+            about["attributes"] = list(wrapped.attributes)
+        if why:
+            about["why"] = why
+        return about
+
+    def find(self, key: object) -> HostObject:
+        """Returns what a sandbox names.
+
+        Raises:
+            KeyError: There is no such object.
+        """
+        return self._objects[typing.cast("str", key)]
+
+    def key_of(self, code: object) -> int:
+        """Numbers a function or a class."""
+        with self._lock:
+            key = self._keys.setdefault(id(code), len(self._keys) + 1)
+            self._code[key] = code  # which keeps its id() from being used again
+            return key
+
+    def code(self, key: object) -> object:
+        """Returns the function or class of a number.
+
+        Raises:
+            KeyError: There is none.
+        """
+        return self._code[typing.cast("int", key)]
+
+    def pickled(self, code: object) -> bytes:
+        """Pickles a function or a class; what it refers to and may not be copied stays here.
+
+        Raises:
+            Exception: Whatever a part of it raises that cannot be pickled.
+        """
+        key = self.key_of(code)
+        known = self._classes.get(key)
+        if known is not None:
+            return known
+        from ._pickling import dump  # cloudpickle is not needed by most
+
+        pickled = dump(code, self.refer)
+        if isinstance(code, type):
+            self._classes[key] = pickled
+        return pickled
+
+
+class _Outgoing(kernel.Extension):
+    """What one frame carries into the sandbox beside data."""
+
+    def __init__(self, values: HostValues) -> None:
+        self._values = values
+        self.code: dict[int, tuple[int, int, dict[str, object]]] = {}
+
+    def write(self, encoder: kernel.Encoder, value: object) -> object:
+        if _is_code(value):
+            try:
+                return {"$": "code", "n": self._define(encoder, value)}
+            except Exception as error:  # whatever its parts raise when they are pickled
+                return self._values.refer(value, f"{type(error).__name__}: {error}")
+        return self._values.refer(value)
+
+    def class_key(self, encoder: kernel.Encoder, kind: type) -> int | None:
+        try:
+            return self._define(encoder, kind)
+        except Exception:  # it stays a record of its fields, which says so itself
+            return None
+
+    def _define(self, encoder: kernel.Encoder, code: object) -> int:
+        key = self._values.key_of(code)
+        if key not in self.code:
+            place = encoder.blob(self._values.pickled(code))
+            self.code[key] = (key, place, self._values.refer(code))
+        return key
+
+
+class Incoming(kernel.Extension):
+    """Reads what a sandbox says of the host's values."""
+
+    def __init__(self, values: HostValues) -> None:
+        self._values = values
+        self.readers = {"host": self._host, "code": self._code, "record": self._record}
+
+    def _host(self, decoder: kernel.Decoder, value: kernel.Message, depth: int) -> object:
+        return self._values.find(value["id"]).obj
+
+    def _code(self, decoder: kernel.Decoder, value: kernel.Message, depth: int) -> object:
+        return self._values.code(value["n"])
+
+    def _record(self, decoder: kernel.Decoder, value: kernel.Message, depth: int) -> object:
+        record = decoder.record(value, depth)
+        if "class" not in value:
+            return record
+        kind = self._values.code(value["class"])
+        return _rebuilt(kind, record.record_fields, record) if isinstance(kind, type) else record
+
+
+def _is_code(value: object) -> bool:
+    if isinstance(value, functools.partial):
+        return _is_code(value.func)
+    if isinstance(value, BuiltinFunctionType):
+        return isinstance(value.__self__, ModuleType)
+    if isinstance(value, MethodType):  # of an instance, it would change a copy of that
+        return isinstance(value.__self__, type)
+    return isinstance(value, type | FunctionType)
+
+
+@functools.cache
+def cloudpickle_source() -> bytes:
+    """Returns the source of cloudpickle, with which a sandbox reads what this module sends."""
+    spec = importlib.util.find_spec("cloudpickle")
+    if spec is None or spec.origin is None:
+        return b""
+    return Path(spec.origin).with_name("cloudpickle.py").read_bytes()
+
+
+def _rebuilt(kind: Any, fields: Mapping[str, object], record: kernel.Record) -> object:
+    """Makes an instance of a class that the host has sent, where the fields fit it.
+
+    The class's own constructor judges: what it refuses or changes stays a record.
+    """
+    try:
+        if issubclass(kind, enum.Enum):
+            member = kind[str(fields["name"])]
+            return member if member.value == fields["value"] else record
+        if hasattr(kind, "model_validate"):
+            return kind.model_validate(fields)
+        declared = dataclasses.fields(kind)
+        hints = typing.get_type_hints(kind)
+        if fields.keys() != {field.name for field in declared}:
+            return record
+        if not all(_fits(value, hints.get(name)) for name, value in fields.items()):
+            return record
+        made = kind(**{field.name: fields[field.name] for field in declared if field.init})
+        same = all(_same(getattr(made, name), value) for name, value in fields.items())
+    except Exception:  # whatever the class has against these fields
+        return record
+    return made if same else record
+
+
+def _fits(value: object, hint: object) -> bool:
+    if hint is float and type(value) is int:
+        return True
+    return not isinstance(hint, type) or isinstance(value, hint)
+
+
+def _same(left: object, right: object) -> bool:
+    return left is right or (type(left) is type(right) and bool(left == right))

@@ -1,0 +1,59 @@
+"""What one interpreter holds that must not outlive it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ._checkpoint import Checkpoint
+from ._snapshots import CopyableLink, Snapshots
+
+if TYPE_CHECKING:
+    from ._backend import Backend, Link
+    from ._wire import Wire
+
+
+class Resources:
+    """A kernel, its copies and its backend; apart from the interpreter, for a finalizer to hold."""
+
+    def __init__(self, backend: Backend) -> None:
+        self.backend = backend
+        self.link: Link | None = None
+        self.wire: Wire | None = None
+        self.checkpoint = Checkpoint()
+        self.snapshots = Snapshots()
+        self.busy = False
+        self.closed = False
+
+    @property
+    def copyable(self) -> CopyableLink | None:
+        """The kernel, if it is of a kind that can be copied and paused."""
+        return self.link if isinstance(self.link, CopyableLink) else None
+
+    def drop(self) -> str:
+        """Ends the kernel, if there is one; tells how it ended."""
+        link, wire = self.link, self.wire
+        self.link = self.wire = None
+        story = "" if link is None else link.kill()
+        if wire is not None:
+            wire.close()
+        return story
+
+    def release(self) -> None:
+        """Takes note that no step is in progress any more."""
+        self.busy = False
+        if self.closed:
+            self._end()
+
+    def close(self) -> None:
+        """Ends all of it. May be called again."""
+        self.closed = True
+        if not self.busy:
+            self._end()
+        elif self.link is not None:
+            self.link.kill()  # a step in progress sees its kernel die, and ends
+        self.backend.close()
+
+    def _end(self) -> None:
+        self.checkpoint.close()
+        self.snapshots.close()
+        self.drop()

@@ -1,0 +1,149 @@
+"""An interpreter whose tools are plain functions of this process."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import inspect
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import aclosing, closing
+from typing import TypeAlias
+
+from sanderling._bridge import in_thread, wait_for
+
+from ._interpreter import CodeResult, Interpreter, Printed, ToolRequest, ToolSpec
+
+Function: TypeAlias = Callable[..., object]
+_TOGETHER = 32  # calls that are carried out at once
+
+
+def spec_of(name: str, function: Function) -> ToolSpec:
+    """Describes a function, or an object that is called and tells its signature and purpose."""
+    signature = getattr(function, "signature", None)
+    if isinstance(signature, inspect.Signature):
+        return ToolSpec.of(name, signature, str(getattr(function, "description", "")))
+    return ToolSpec.of(name, function, inspect.getdoc(function) or "")
+
+
+class ServingInterpreter:
+    """Answers the calls of some functions, and leaves those of other tools to whoever drives it.
+
+    Calls of the host's objects are answered, too: they need nobody else.
+
+    Args:
+        interpreter: Runs the code. `Interpreter` says what the methods promise.
+        functions: By the name that the code calls them by.
+    """
+
+    def __init__(self, interpreter: Interpreter, functions: Mapping[str, Function]) -> None:
+        self._interpreter = interpreter
+        self._functions = dict(functions)
+        self.set_tools(())
+
+    def over(self, interpreter: Interpreter) -> ServingInterpreter:
+        """Returns one that answers the same calls of another interpreter."""
+        return ServingInterpreter(interpreter, self._functions)
+
+    @property
+    def layers(self) -> Mapping[str, object]:
+        """The walls in force."""
+        return self._interpreter.layers
+
+    def open(self) -> None:
+        """Starts the sandbox."""
+        self._interpreter.open()
+
+    async def aopen(self) -> None:
+        """Starts the sandbox under asyncio."""
+        await self._interpreter.aopen()
+
+    def set_tools(self, specs: Sequence[ToolSpec]) -> None:
+        """Puts these tools beside the functions, in the place of those before."""
+        own = [spec_of(name, function) for name, function in self._functions.items()]
+        self._interpreter.set_tools([*own, *specs])
+
+    def set_variables(self, variables: Mapping[str, object]) -> None:
+        """Sets variables."""
+        self._interpreter.set_variables(variables)
+
+    def execute(self, code: str) -> Generator[ToolRequest | Printed, None, CodeResult]:
+        """Runs one step in the calling thread, functions included unless they come together."""
+        pool: ThreadPoolExecutor | None = None
+        answers: list[Future[None]] = []
+        execution = self._interpreter.execute(code)
+        try:
+            with closing(execution):
+                while True:
+                    event = next(execution)
+                    if not isinstance(event, ToolRequest) or self._function(event) is None:
+                        yield event
+                    elif event.alone:
+                        self._answer(event)
+                    else:
+                        pool = pool or ThreadPoolExecutor(_TOGETHER)
+                        context = contextvars.copy_context()
+                        answers.append(pool.submit(context.run, self._answer, event))
+        except StopIteration as done:
+            result: CodeResult = done.value
+            return result
+        finally:
+            if pool is not None:
+                pool.shutdown()
+            for answer in answers:
+                answer.result()
+
+    async def aexecute(self, code: str) -> AsyncGenerator[ToolRequest | Printed | CodeResult, None]:
+        """Runs one step under asyncio, functions in threads."""
+        answers: list[asyncio.Task[None]] = []
+        try:
+            async with aclosing(self._interpreter.aexecute(code)) as execution:
+                async for event in execution:
+                    if isinstance(event, ToolRequest) and self._function(event) is not None:
+                        answers.append(asyncio.create_task(self._aanswer(event)))
+                    else:
+                        yield event
+        finally:
+            for task in answers:
+                task.cancel()
+            await asyncio.gather(*answers, return_exceptions=True)
+
+    async def _aanswer(self, request: ToolRequest) -> None:
+        await in_thread(lambda: self._answer(request))
+
+    def _function(self, request: ToolRequest) -> Function | None:
+        return request.method or self._functions.get(request.name)
+
+    def _answer(self, request: ToolRequest) -> None:
+        function = self._function(request)
+        if function is None:
+            self._interpreter.fail(request, f"there is no tool {request.name!r}")
+            return
+        try:
+            value = function(*request.args, **request.kwargs)
+            if inspect.iscoroutine(value):
+                value = wait_for(value)
+        except Exception as error:
+            self._interpreter.fail(request, f"{type(error).__name__}: {error}")
+        else:
+            self._interpreter.reply(request, value)
+
+    def reply(self, request: ToolRequest, value: object) -> None:
+        """Answers a call of another tool."""
+        self._interpreter.reply(request, value)
+
+    def fail(self, request: ToolRequest, error: str) -> None:
+        """Makes a call of another tool raise."""
+        self._interpreter.fail(request, error)
+
+    def interrupt(self) -> None:
+        """Ends the step in progress."""
+        self._interpreter.interrupt()
+
+    def close(self) -> None:
+        """Ends the sandbox."""
+        self._interpreter.close()
+
+    async def aclose(self) -> None:
+        """Ends the sandbox under asyncio."""
+        await self._interpreter.aclose()

@@ -1,0 +1,436 @@
+"""What agents are made of: arguments, their limits, their form as data, and as a tree."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import threading
+from typing import Any
+
+import pytest
+
+from console.screen import Screen
+from sanderling import (
+    ChatMessage,
+    CodeAgent,
+    LogLevel,
+    MessageRole,
+    Model,
+    MultiStepAgent,
+    ScriptedModel,
+    ToolCallingAgent,
+    tool,
+)
+from sanderling.memory import ActionStep, PlanningStep, TaskStep
+from sanderling.tools import PythonInterpreterTool
+from support.drivers import Driver, both_drivers
+from support.play import says
+from support.tools import add, greet
+
+QUIET: dict[str, Any] = {"verbosity_level": LogLevel.OFF}
+HOSTILE = "[red]x[/red]\x1b]0;pwned\x07"
+
+
+class EchoModel(Model):
+    """Says again what it is told; can be saved."""
+
+    def generate(self, messages: Any, *args: Any, **kwargs: Any) -> ChatMessage:
+        return ChatMessage(MessageRole.ASSISTANT, "<code>\nfinal_answer('echo')\n</code>")
+
+
+def tool_agent(*replies: Any, **kwargs: Any) -> ToolCallingAgent:
+    return ToolCallingAgent([add], ScriptedModel(replies), **{**QUIET, **kwargs})
+
+
+def answer(value: Any) -> ChatMessage:
+    return says(None, ("final_answer", {"answer": value}))
+
+
+# --- Arguments ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [CodeAgent, ToolCallingAgent])
+def test_every_argument_of_both_eras_is_taken_together(kind: type[MultiStepAgent]) -> None:
+    def callback(memory_step: ActionStep, agent: MultiStepAgent) -> None: ...
+
+    agent = kind(
+        tools=[add],
+        model=EchoModel(),
+        system_prompt="{{ tool_descriptions }} {{ managed_agents_descriptions }}",
+        tool_description_template="{{ tool.name }}",
+        instructions="Be brief.",
+        max_steps=6,
+        add_base_tools=True,
+        verbosity_level=0,
+        managed_agents=[tool_agent(name="child", description="Counts.")],
+        step_callbacks=[callback],
+        planning_interval=3,
+        name="boss",
+        description="Commands.",
+        provide_run_summary=True,
+        final_answer_checks=[lambda answer, memory, agent: True],
+        return_full_result=True,
+        stream_outputs=True,
+        grammar={"type": "regex", "value": ".*"},
+    )
+    agent.step_callbacks.append(callback)
+    assert agent.max_steps == 6
+    assert agent.verbosity_level is LogLevel.ERROR
+    assert len(agent.step_callbacks) == 2
+    assert (agent.name, agent.description) == ("boss", "Commands.")
+    assert agent.system_prompt.split()[0] == "add"
+
+
+@pytest.mark.parametrize(
+    ("kind", "known"),
+    [
+        (
+            MultiStepAgent,
+            """tools model prompt_templates instructions max_steps add_base_tools verbosity_level
+            managed_agents step_callbacks planning_interval name description provide_run_summary
+            final_answer_checks return_full_result logger""",
+        ),
+        (
+            CodeAgent,
+            """tools model prompt_templates additional_authorized_imports planning_interval executor
+            executor_type executor_kwargs max_print_outputs_length stream_outputs
+            use_structured_outputs_internally code_block_tags""",
+        ),
+        (
+            ToolCallingAgent,
+            "tools model prompt_templates planning_interval stream_outputs max_tool_threads",
+        ),
+    ],
+)
+def test_the_order_of_arguments_is_the_known_one(kind: type[MultiStepAgent], known: str) -> None:
+    names = list(inspect.signature(kind).parameters)
+    assert names[: len(known.split())] == known.split()
+    run = " ".join(inspect.signature(kind.run).parameters)
+    assert run.startswith(
+        "self task stream reset images additional_args max_steps return_full_result"
+    )
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"max_steps": 0}, "max_steps must be at least 1"),
+        ({"planning_interval": 0}, "planning_interval must be at least 1"),
+        ({"max_tool_threads": 0}, "max_tool_threads must be at least 1"),
+        ({"name": "two words"}, "identifier"),
+        ({"name": "class"}, "identifier"),
+        ({"managed_agents": [tool_agent()]}, "name and a description"),
+        ({"managed_agents": [tool_agent(name="add", description="Adds.")]}, "both called 'add'"),
+        ({"managed_agents": [tool_agent(name="a", description="A.")] * 2}, "are called 'a'"),
+        ({"system_prompt": "x", "prompt_templates": {}}, "leave out system_prompt"),
+    ],
+)
+def test_arguments_that_cannot_be_are_refused_at_once(wrong: dict[str, Any], told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        tool_agent(**wrong)
+
+
+def test_what_cannot_go_together_says_so() -> None:
+    with pytest.raises(ValueError, match="leave out grammar"):
+        CodeAgent([], EchoModel(), use_structured_outputs_internally=True, grammar={"type": "json"})
+    with pytest.raises(TypeError, match="must be an agent, not str"):
+        tool_agent(managed_agents=["child"])
+
+
+@pytest.mark.parametrize("kind", [CodeAgent, ToolCallingAgent])
+def test_the_base_tools_are_those_that_the_kind_of_agent_lacks(kind: type[MultiStepAgent]) -> None:
+    agent = kind([], EchoModel(), add_base_tools=True)
+    assert ("python_interpreter" in agent.tools) == (kind is ToolCallingAgent)
+    mine = PythonInterpreterTool(["numpy"])
+    kept = kind([mine], EchoModel(), add_base_tools=True)
+    assert kept.tools["python_interpreter"] is mine
+
+
+@both_drivers
+def test_an_agent_that_calls_tools_runs_python_in_the_sandbox(driver: Driver) -> None:
+    agent = tool_agent(
+        says("", ("python_interpreter", {"code": "print('hi')\n6 * 7"})),
+        says("", ("python_interpreter", {"code": "import os"})),
+        answer("done"),
+        add_base_tools=True,
+    )
+    assert driver.run(agent, "Compute.") == "done"
+    first, second, _ = [step for step in agent.memory.steps if isinstance(step, ActionStep)]
+    assert first.observations == "Stdout:\nhi\nOutput: 42"
+    assert "not allowed" in str(second.error)
+
+
+def test_no_more_calls_run_together_than_wanted() -> None:
+    threads = set()
+    pair = threading.Barrier(2)
+
+    @tool
+    def where(number: int) -> int:
+        """Remembers its thread, once there are two at work.
+
+        Args:
+            number: Any.
+        """
+        pair.wait(timeout=20)
+        threads.add(threading.get_ident())
+        return number
+
+    calls = says("", *(("where", {"number": number}) for number in range(8)))
+    agent = ToolCallingAgent(
+        [where], ScriptedModel([calls, answer(1)]), max_tool_threads=2, **QUIET
+    )
+    agent.run("Go.")
+    assert len(threads) == 2
+
+
+@both_drivers
+def test_the_grammar_goes_to_the_model_with_every_action(driver: Driver) -> None:
+    model = ScriptedModel(["<code>\nfinal_answer(1)\n</code>"])
+    grammar = {"type": "regex", "value": ".*"}
+    agent = CodeAgent([], model, grammar=grammar, executor_type="inprocess", **QUIET)
+    assert driver.run(agent, "Go.") == 1
+    assert model.requests[0].options == {"grammar": grammar}
+
+
+@both_drivers
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda text: ("add", {"a": 1, "b": int(text)}),
+        lambda text: [("add", {"a": 1, "b": int(text)})],
+    ],
+)
+def test_a_parser_of_ones_own_reads_the_call(driver: Driver, read: Any) -> None:
+    agent = tool_agent("no number", "41", answer("done"), tool_parser=read)
+    assert driver.run(agent, "Go.") == "done"
+    first, second, _ = [step for step in agent.memory.steps if isinstance(step, ActionStep)]
+    assert "no number" in str(first.error)
+    assert first.model_output == "no number"
+    assert second.action_output == 42
+
+
+@both_drivers
+def test_a_model_may_read_calls_its_own_way(driver: Driver) -> None:
+    class Own(ScriptedModel):
+        def parse_tool_calls(self, message: ChatMessage) -> ChatMessage:
+            return says(message.text, ("final_answer", {"answer": message.text.upper()}))
+
+    agent = ToolCallingAgent([], Own(["done"]), **QUIET)
+    assert driver.run(agent, "Go.") == "DONE"
+
+
+@both_drivers
+def test_callbacks_by_class_of_step(driver: Driver) -> None:
+    heard: list[str] = []
+    agent = tool_agent(
+        "the plan",
+        answer(1),
+        planning_interval=5,
+        step_callbacks={
+            PlanningStep: lambda step: heard.append("plan"),
+            ActionStep: [lambda step, agent: heard.append(agent.name)],
+        },
+        name="boss",
+    )
+    driver.run(agent, "Go.")
+    assert heard == ["plan", "boss"]
+
+
+@both_drivers
+def test_a_callback_drops_old_screenshots(driver: Driver) -> None:
+    shots = [f"https://example.org/{number}.png" for number in range(4)]
+
+    def look(memory_step: ActionStep, agent: MultiStepAgent) -> None:
+        for step in agent.memory.steps:
+            if isinstance(step, ActionStep) and step is not memory_step:
+                step.observations_images = None
+        memory_step.observations_images = [shots[memory_step.step_number or 0]]
+
+    calls = [says("", ("add", {"a": 1, "b": number})) for number in range(2)]
+    agent = tool_agent(*calls, answer(1), step_callbacks=[look])
+    driver.run(agent, "Look.")
+    assert isinstance(agent.model, ScriptedModel)
+    seen = [
+        [shot for shot in shots if shot in json.dumps([m.dict() for m in request.messages])]
+        for request in agent.model.requests
+    ]
+    assert seen == [[], shots[1:2], shots[2:3]]
+
+
+def test_the_steps_of_another_agent_can_be_taken_over() -> None:
+    first, second = tool_agent(answer(1)), tool_agent(answer(2))
+    first.run("One.")
+    second.memory.steps = first.memory.steps
+    assert second.run("Two.", reset=False) == 2
+    tasks = [step.task for step in second.memory.steps if isinstance(step, TaskStep)]
+    assert tasks == ["One.", "Two."]
+
+
+# --- As data --------------------------------------------------------------------------------------
+
+
+def family() -> CodeAgent:
+    child = ToolCallingAgent(
+        [greet],
+        EchoModel(model_id="child"),
+        name="child",
+        description="Greets.",
+        max_tool_threads=2,
+        add_base_tools=True,
+        **QUIET,
+    )
+    return CodeAgent(
+        [add],
+        EchoModel(model_id="boss", temperature=0.5),
+        managed_agents=[child],
+        instructions="Be brief.",
+        max_steps=7,
+        planning_interval=2,
+        additional_authorized_imports=["numpy"],
+        executor_type="inprocess",
+        executor_kwargs={"timeout_seconds": 5},
+        max_print_outputs_length=99,
+        code_block_tags="markdown",
+        provide_run_summary=True,
+        return_full_result=True,
+        stream_outputs=True,
+        name="boss",
+        description="Commands.",
+        **QUIET,
+    )
+
+
+def test_the_form_has_what_the_known_file_has() -> None:
+    data = json.loads(json.dumps(family().to_dict()))
+    known = {"class", "tools", "model", "managed_agents", "prompt_templates", "max_steps"}
+    known |= {"verbosity_level", "planning_interval", "name", "description", "requirements"}
+    known |= {"authorized_imports", "executor_type", "executor_kwargs", "max_print_outputs_length"}
+    assert known <= set(data)
+    assert data["class"] == "CodeAgent"
+    assert [one["name"] for one in data["tools"]] == ["add", "final_answer"]
+    assert data["tools"][0]["inputs"]["a"]["type"] == "integer"
+    assert data["model"] == {
+        "class": "EchoModel",
+        "data": {"model_id": "boss", "temperature": 0.5},
+    }
+    assert data["managed_agents"]["child"]["class"] == "ToolCallingAgent"
+    assert data["verbosity_level"] == -1
+
+
+def test_an_agent_comes_back_from_its_form() -> None:
+    data = json.loads(json.dumps(family().to_dict()))
+    agent = MultiStepAgent.from_dict(data, tools=[add, greet])
+    assert isinstance(agent, CodeAgent)
+    assert agent.to_dict() == data
+    assert agent.system_prompt == family().system_prompt
+    assert list(agent.tools) == ["add", "final_answer"]
+    assert agent.run("Go.", return_full_result=False) == "echo"
+    assert agent.managed_agents["child"].max_tool_threads == 2
+
+
+def test_what_is_given_wins_over_the_form() -> None:
+    model = ScriptedModel([])
+    agent = CodeAgent.from_dict(
+        family().to_dict(), tools=[add], managed_agents=[], model=model, max_steps=3, name="chief"
+    )
+    assert (agent.model, agent.max_steps, agent.name) == (model, 3, "chief")
+    assert agent.managed_agents == {}
+
+
+def test_a_class_of_ones_own_comes_back() -> None:
+    class MyAgent(CodeAgent):
+        pass
+
+    data = MyAgent([], EchoModel(), **QUIET).to_dict()
+    assert type(CodeAgent.from_dict(data)) is MyAgent
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"class": "Popen"}, "no MultiStepAgent called 'Popen'"),
+        ({"class": "ToolCallingAgent"}, None),
+        ({"model": {"class": "Popen", "data": {"args": "true"}}}, "no model class 'Popen'"),
+        ({"model": {"class": "as_model"}}, "no model class"),
+        ({"model": None}, "no model class None"),
+        ({"tools": [{"name": "launch"}]}, r"tools launch.*from_dict\(data, tools="),
+    ],
+)
+def test_a_form_that_cannot_be_followed_says_what_to_do(
+    changes: dict[str, Any], told: str | None
+) -> None:
+    data = {**CodeAgent([], EchoModel(), **QUIET).to_dict(), **changes}
+    if told is None:
+        assert type(MultiStepAgent.from_dict(data)) is ToolCallingAgent
+        return
+    with pytest.raises(ValueError, match=told):
+        MultiStepAgent.from_dict(data)
+
+
+def test_what_the_form_leaves_out_is_named() -> None:
+    agent = ToolCallingAgent(
+        [], EchoModel(), step_callbacks=[print], tool_parser=lambda text: ("a", {}), **QUIET
+    )
+    with pytest.warns(UserWarning, match="step_callbacks, tool_parser of the agent"):
+        agent.to_dict()
+
+
+def test_secrets_are_not_in_the_form() -> None:
+    agent = CodeAgent([], EchoModel(api_key="sk-12345", token="hf-12345"), **QUIET)
+    assert "12345" not in json.dumps(agent.to_dict())
+
+
+# --- As a tree ------------------------------------------------------------------------------------
+
+
+def test_a_tree_shows_model_tools_and_managed_agents() -> None:
+    screen = Screen(width=160)
+    agent = family()
+    agent.logger = screen.logger
+    agent.visualize()
+    place = 0
+    for text in [
+        "boss | CodeAgent | EchoModel - boss",
+        "Commands.",
+        "numpy",
+        "add",
+        "Adds two numbers.",
+        "a (integer): One of them.",
+        "final_answer",
+        "child | ToolCallingAgent | EchoModel - child",
+        "Greets.",
+        "python_interpreter",
+    ]:
+        assert text in screen.text[place:], text
+        place = screen.text.index(text, place)
+
+
+def test_nothing_in_a_tree_is_read_as_markup() -> None:
+    screen = Screen(width=200)
+
+    @tool
+    def probe(x: str) -> str:
+        """Y
+
+        Args:
+            x: Z
+        """
+        return x
+
+    probe.description = HOSTILE
+    agent = ToolCallingAgent(
+        [probe], EchoModel(model_id=HOSTILE), description=HOSTILE, logger=screen.logger
+    )
+    agent.visualize()
+    assert screen.text.count("[red]x[/red]\\x1b]0;pwned\\x07") == 3
+
+
+@both_drivers
+def test_a_run_is_replayed(driver: Driver) -> None:
+    screen = Screen(LogLevel.ERROR)
+    agent = tool_agent(says("", ("add", {"a": 1, "b": 2})), answer(3), logger=screen.logger)
+    driver.run(agent, "Add one and two.")
+    assert screen.text == ""
+    agent.replay()
+    for text in ("Add one and two.", "Step 1", "'add'", "Step 2", "Final answer"):
+        assert text in screen.text

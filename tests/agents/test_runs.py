@@ -1,0 +1,158 @@
+"""What holds for runs of every agent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from sanderling import (
+    ActionStep,
+    AgentGenerationError,
+    AgentInterruptedError,
+    AgentParsingError,
+    CodeAgent,
+    LogLevel,
+    ScriptedModel,
+    SystemPromptStep,
+    TaskStep,
+    ToolCallingAgent,
+    tool,
+)
+from support.drivers import Driver, both_drivers
+from support.play import says
+from support.tools import add
+
+
+def agent_for(*replies: Any, **kwargs: Any) -> ToolCallingAgent:
+    kwargs = {"verbosity_level": LogLevel.OFF, **kwargs}
+    return ToolCallingAgent(kwargs.pop("tools", [add]), ScriptedModel(replies), **kwargs)
+
+
+def answer(value: Any) -> Any:
+    return says(None, ("final_answer", {"answer": value}))
+
+
+ADD = says("", ("add", {"a": 1, "b": 2}))
+
+
+@both_drivers
+def test_memory_is_there_before_the_first_run_and_grows_as_told(driver: Driver) -> None:
+    agent = agent_for(ADD, answer(3))
+    assert agent.memory.steps == []
+    assert agent.memory.system_prompt.system_prompt == agent.system_prompt
+    driver.run(agent, "Add.")
+    assert [type(step) for step in agent.memory.steps] == [TaskStep, ActionStep, ActionStep]
+    assert [getattr(step, "step_number", 0) for step in agent.memory.steps] == [0, 1, 2]
+
+
+@both_drivers
+def test_going_on_keeps_memory_and_renews_the_system_prompt(driver: Driver) -> None:
+    agent = agent_for(answer(1), answer(2), answer(3))
+    driver.run(agent, "One.", additional_args={"x": 1})
+    agent.instructions = "Be brief."
+    driver.run(agent, "Two.", reset=False)
+    assert len(agent.memory.steps) == 4
+    assert "Be brief." in agent.memory.system_prompt.system_prompt
+    assert agent.state == {"x": 1}
+    driver.run(agent, "Three.")
+    assert len(agent.memory.steps) == 2
+    assert agent.state == {}
+    assert isinstance(agent.memory.system_prompt, SystemPromptStep)
+
+
+@both_drivers
+def test_the_limit_of_a_run_wins_and_zero_means_that_of_the_agent(driver: Driver) -> None:
+    agent = agent_for(ADD, "forced", ADD, ADD, "forced", max_steps=2)
+    assert driver.run(agent, "Go.", max_steps=1, return_full_result=True).state == "max_steps_error"
+    driver.run(agent, "Go.", max_steps=0)
+    steps = [step for step in agent.memory.steps if isinstance(step, ActionStep)]
+    assert len(steps) == 3
+    assert "Reached max steps (2)" in str(steps[-1].error)
+
+
+@both_drivers
+def test_a_model_that_cannot_be_asked_ends_the_run_or_the_step(driver: Driver) -> None:
+    replies = (ADD, OSError("no network"), answer(3))
+    with pytest.raises(AgentGenerationError, match="no network"):
+        driver.run(agent_for(*replies), "Add.")
+    agent = agent_for(*replies, on_generation_error="record")
+    assert driver.run(agent, "Add.") == 3
+    failed = agent.memory.steps[2]
+    assert isinstance(failed, ActionStep)
+    assert isinstance(failed.error, AgentGenerationError)
+    with pytest.raises(ValueError, match="on_generation_error"):
+        agent_for(on_generation_error="ignore")
+
+
+@both_drivers
+def test_a_run_is_interrupted_and_keeps_what_was_done(driver: Driver) -> None:
+    agents: list[ToolCallingAgent] = []
+
+    @tool
+    def stop() -> str:
+        """Stops everything."""
+        agents[0].interrupt()
+        return "stopped"
+
+    agents.append(agent_for(ADD, says("", ("stop", {})), answer(1), tools=[add, stop]))
+    with pytest.raises(AgentInterruptedError) as caught:
+        driver.run(agents[0], "Go.")
+    assert caught.value.result.state == "interrupted"
+    first = agents[0].memory.steps[1]
+    assert isinstance(first, ActionStep)
+    assert first.observations == "3"
+
+
+@both_drivers
+def test_a_result_tells_everything_as_data(driver: Driver) -> None:
+    agent = agent_for(ADD, answer(3), return_full_result=True)
+    result = driver.run(agent, "Add.")
+    data = result.dict()
+    assert (data["output"], data["state"]) == (3, "success")
+    assert [step["type"] for step in data["steps"]] == ["TaskStep", "ActionStep", "ActionStep"]
+    assert data["token_usage"]["total_tokens"] == result.token_usage.total_tokens > 0
+    assert data["timing"]["duration"] == result.timing.duration >= 0
+
+
+def test_an_agent_ends_its_sandbox_where_its_with_block_ends() -> None:
+    replies = [
+        "<code>\nx = 1\nfinal_answer(x)\n</code>",
+        "<code>\nfinal_answer('x' in dir())\n</code>",
+    ]
+    with CodeAgent([], ScriptedModel(replies), verbosity_level=LogLevel.OFF) as agent:
+        assert agent.run("Go.") == 1
+    assert agent.run("Go on.", reset=False) is False
+    agent.cleanup()
+
+
+def test_an_error_is_made_as_it_always_was() -> None:
+    error = AgentParsingError("no code", object())
+    assert (str(error), error.message) == ("no code", "no code")
+    assert error.dict() == {"type": "AgentParsingError", "message": "no code"}
+
+
+@both_drivers
+def test_the_name_of_the_agent_is_in_the_first_event(driver: Driver) -> None:
+    started = driver.events(agent_for(answer(1), name="boss"), "Go.")[0]
+    assert (started.agent, started.task, started.model) == (
+        "boss",
+        "Go.",
+        "ScriptedModel - scripted",
+    )
+
+
+@both_drivers
+def test_a_long_observation_is_cut_and_says_so(driver: Driver) -> None:
+    @tool
+    def read() -> str:
+        """Reads a book."""
+        return "a" * 50_000
+
+    agent = agent_for(says("", ("read", {})), answer(1), tools=[read])
+    driver.run(agent, "Read.")
+    step = agent.memory.steps[1]
+    assert isinstance(step, ActionStep)
+    assert step.action_output == "a" * 50_000
+    assert len(step.observations or "") < 20_200
+    assert "30000 characters" in (step.observations or "")

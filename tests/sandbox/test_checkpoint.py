@@ -1,0 +1,85 @@
+"""When the copy from before a step is made, and what is said where it is an older one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from sanderling.sandbox import create_interpreter
+from sanderling.sandbox._checkpoint import SAVED, SHARE, Pace
+from sanderling.sandbox._remote import RemoteInterpreter
+from support.sandbox import error, value
+
+END = "import os; os._exit(1)"
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.time = 100.0
+
+    def __call__(self) -> float:
+        return self.time
+
+
+def test_waiting_takes_up_a_share_of_the_time() -> None:
+    clock = Clock()
+    pace = Pace(clock)
+    waited, steps = 0.0, 10_000
+    for _ in range(steps):
+        clock.time += 0.001
+        if pace.allows():
+            clock.time += 0.004
+            pace.spent(0.004)
+            waited += 0.004
+    assert SHARE * 0.9 < (waited - SAVED) / (clock.time - 100) < SHARE * 1.1
+
+
+def test_what_was_saved_up_is_enough_for_a_while_and_comes_back() -> None:
+    clock = Clock()
+    pace = Pace(clock)
+    for _ in range(3):
+        for _ in range(20):
+            assert pace.allows()
+            pace.spent(0.9 * SAVED / 20)
+        pace.spent(100)  # an accident is not held against it for long
+        assert not pace.allows()
+        clock.time += SAVED / SHARE * 2.1
+
+
+@pytest.fixture
+def slow(monkeypatch: pytest.MonkeyPatch) -> Iterator[RemoteInterpreter]:
+    """An interpreter that may wait for one copy."""
+    monkeypatch.setattr("sanderling.sandbox._checkpoint.SAVED", 1e-9)
+    monkeypatch.setattr("sanderling.sandbox._checkpoint.SHARE", 0.0)
+    python = create_interpreter("local", additional_authorized_imports=["os"])
+    assert isinstance(python, RemoteInterpreter)
+    try:
+        python.open()
+        if python.layers["snapshots"] is not True:
+            pytest.skip("a process here is supervised by somebody else")
+        yield python
+    finally:
+        python.close()
+
+
+def test_an_older_copy_is_told_from_the_one_of_before(slow: RemoteInterpreter) -> None:
+    for number in range(6):
+        value(slow, f"x = {number}")
+    told = error(slow, END)
+    assert "variables are what they were before the last 6 steps, this one included" in told
+    assert value(slow, "x") == 0
+    # A kernel that was restored has no copy: it gets one.
+    value(slow, "x = 7")
+    told = error(slow, END)
+    assert "before the last 3 steps" in told
+    assert value(slow, "x") == 0
+
+
+def test_variables_that_were_sent_are_always_kept(slow: RemoteInterpreter) -> None:
+    for number in range(6):
+        slow.set_variables({"x": number})
+        value(slow, "x += 1")
+    slow.set_variables({"x": 10})
+    assert "before this step" in error(slow, f"x = 11; {END}")
+    assert value(slow, "x") == 10

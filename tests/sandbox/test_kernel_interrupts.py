@@ -1,0 +1,48 @@
+"""When the kernel lets a signal in: never while it reads a frame."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from sanderling.sandbox.kernel import Channel, Frame, Interrupts, Mailbox
+
+REPLY = Frame("ret", {"id": 7}, [], tagged=False)
+
+
+class SignalWhileReading(Channel):
+    """A channel where SIGINT comes while a frame is read."""
+
+    def __init__(self) -> None:
+        self.finished = False
+
+    def wait(self) -> None:
+        """There is something to read at once."""
+
+    def read(self) -> Frame:
+        """Reads a frame."""
+        signal.raise_signal(signal.SIGINT)
+        self.finished = True
+        return REPLY
+
+
+@pytest.fixture
+def interrupts() -> Iterator[Interrupts]:
+    before = signal.getsignal(signal.SIGINT)
+    interrupts = Interrupts()
+    interrupts.start_step()
+    yield interrupts
+    signal.signal(signal.SIGINT, before)
+
+
+def test_a_signal_waits_until_a_frame_is_read(interrupts: Interrupts) -> None:
+    channel = SignalWhileReading()
+    mailbox = Mailbox(channel, interrupts)
+    mailbox.expect(7)
+    with pytest.raises(KeyboardInterrupt):  # noqa: PT012 - released within, as a step is
+        interrupts.release()
+        mailbox.wait(7)
+    assert channel.finished
+    assert interrupts.fired
