@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -9,6 +12,7 @@ import pytest
 from sanderling.sandbox import create_interpreter
 from sanderling.sandbox._checkpoint import SAVED, SHARE, Pace
 from sanderling.sandbox._remote import RemoteInterpreter
+from support.processes import sandboxes, watch, zygotes
 from support.sandbox import error, value
 
 END = "import os; os._exit(1)"
@@ -83,3 +87,15 @@ def test_variables_that_were_sent_are_always_kept(slow: RemoteInterpreter) -> No
     slow.set_variables({"x": 10})
     assert "before this step" in error(slow, f"x = 11; {END}")
     assert value(slow, "x") == 10
+
+
+def test_a_copy_that_has_ended_is_put_in_the_place_of_nothing(slow: RemoteInterpreter) -> None:
+    value(slow, "x = 1")  # copied after it; after the next one, time is not there for another copy
+    value(slow, "x = 2")
+    with contextlib.ExitStack() as stack:
+        ends = [stack.enter_context(watch(pid)) for pid in zygotes() | sandboxes()]
+        for pid in zygotes():
+            os.kill(pid, signal.SIGKILL)
+        assert all(end(10) for end in ends)
+    assert "all variables of earlier steps are gone" in error(slow, "x")
+    assert value(slow, "3") == 3

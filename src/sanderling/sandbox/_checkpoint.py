@@ -113,8 +113,10 @@ class Checkpoint:
         return self._untouched or (self._copy is not None and self._copy.alive())
 
     def take(self) -> CopyableLink | None:
-        """Gives the copy away, if there is one."""
+        """Gives the copy away, if there is one that has not ended."""
         self.settle()
+        if self._copy is not None and not self._copy.alive():
+            self.drop()
         copy, self._copy = self._copy, None
         return copy
 
