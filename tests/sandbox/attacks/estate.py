@@ -19,6 +19,7 @@ from pathlib import Path
 ENVIRONMENT = "HOST_API_KEY"
 _VICTIM = "import sys\nfor line in sys.stdin: print(flush=True)"
 _PR_SET_CHILD_SUBREAPER = 36
+_LAST_BREATH = 5.0  # seconds for a process that was killed to end
 _LARGEST_GROWTH = 1 << 30  # bytes that one case may add to the host's memory at its peak
 _FILES = {
     "private/secret.txt": "",
@@ -217,9 +218,11 @@ class Estate:
 
     def _strangers(self) -> list[int]:
         """Returns the children that nobody of us made, or that did not go away."""
-        parents = (os.getpid(), *self.zygotes)
         known = {self._victim.pid, *self.helpers, *self.zygotes}
-        return [pid for parent in parents for pid in children(parent) if pid not in known]
+        own = [pid for pid in children(os.getpid()) if pid not in known]
+        # Those of a zygote that were told to end may still be at it.
+        theirs = (pid for zygote in self.zygotes for pid in children(zygote) if pid not in known)
+        return own + [pid for pid in theirs if not _ends(pid)]
 
     def restore(self) -> None:
         """Repairs what is broken, for the next attack."""
@@ -253,6 +256,18 @@ def _resident(name: str) -> int:
         if line.startswith(name + ":"):
             return int(line.split()[1]) << 10
     raise RuntimeError(f"the system does not tell {name}")
+
+
+def _ends(pid: int) -> bool:
+    """Waits for the end of a process; returns whether it came."""
+    try:
+        descriptor = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        return bool(select.select([descriptor], [], [], _LAST_BREATH)[0])
+    finally:
+        os.close(descriptor)
 
 
 def _descriptors() -> int:
