@@ -14,9 +14,9 @@ import contextlib
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing, closing
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sanderling.loop import Effect, Notify, Now
 
@@ -24,6 +24,7 @@ from ._drivers import Done
 
 if TYPE_CHECKING:
     import asyncio
+    from collections.abc import Awaitable, Coroutine
     from types import FrameType
 
     from sanderling.errors import AgentStoppedError
@@ -122,9 +123,14 @@ class Control:
     def aguard(self, perform: AsyncPerform) -> AsyncPerform:
         """Returns `perform` such that `stop` cancels what it carries out."""
 
-        def guarded(effect: Effect) -> AsyncPerformance:
+        def guarded(effect: Effect) -> Coroutine[Any, Any, Any] | AsyncPerformance:
+            if isinstance(effect, _INSTANT):
+                return perform(effect)
+            self.check()
             performance = perform(effect)
-            return performance if isinstance(effect, _INSTANT) else self._adriven(performance)
+            if isinstance(performance, AsyncGenerator):
+                return self._adriven(performance)
+            return self._awaited(performance)
 
         return guarded
 
@@ -169,30 +175,40 @@ class Control:
                 yield event
 
     async def _adriven(self, performance: AsyncPerformance) -> AsyncPerformance:
-        import asyncio
-
-        loop = asyncio.get_running_loop()
         async with aclosing(performance):
             while True:
                 self.check()
                 try:
-                    async with asyncio.timeout(None) as scope:
-                        self._scope = (loop, scope)
-                        self.check()
-                        piece = await anext(performance)
+                    piece = await self._until_stopped(anext(performance))
                 except StopAsyncIteration:
-                    self.check()
                     return
-                except Exception:
-                    self.check()
-                    raise
-                finally:
-                    self._scope = None
                 if isinstance(piece, Done):
                     self.check()
                     yield piece
                     return
                 yield piece
+
+    async def _awaited(self, performance: Coroutine[Any, Any, T]) -> T:
+        try:
+            reply = await self._until_stopped(performance)
+            self.check()
+            return reply
+        finally:
+            performance.close()
+
+    async def _until_stopped(self, work: Awaitable[T]) -> T:
+        import asyncio
+
+        try:
+            async with asyncio.timeout(None) as scope:
+                self._scope = (asyncio.get_running_loop(), scope)
+                self.check()
+                return await work
+        except Exception:
+            self.check()
+            raise
+        finally:
+            self._scope = None
 
     @property
     def _busy(self) -> bool:

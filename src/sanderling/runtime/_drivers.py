@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from contextlib import aclosing, closing
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -12,7 +12,7 @@ from sanderling.loop import Effect, Event
 Performance: TypeAlias = Generator[Event, None, Any]
 AsyncPerformance: TypeAlias = AsyncGenerator["Event | Done", None]
 Perform: TypeAlias = Callable[[Effect], Performance]
-AsyncPerform: TypeAlias = Callable[[Effect], AsyncPerformance]
+AsyncPerform: TypeAlias = Callable[[Effect], Coroutine[Any, Any, Any] | AsyncPerformance]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,13 @@ def drive(loop: Generator[Effect | Event, Any, Any], perform: Perform) -> Perfor
 async def adrive(
     loop: Generator[Effect | Event, Any, Any], perform: AsyncPerform
 ) -> AsyncPerformance:
-    """Runs a loop to its end under asyncio: `drive` with awaiting, its result in a last `Done`."""
+    """Runs a loop to its end under asyncio: `drive` with awaiting, its result in a last `Done`.
+
+    Args:
+        loop: Yields effects and events.
+        perform: Carries one effect out: a coroutine returns the reply; where there are events on
+            the way, an asynchronous generator yields them, and the reply in a last `Done`.
+    """
     reply: Any = None
     error: Exception | None = None
     with closing(loop):
@@ -68,15 +74,19 @@ async def adrive(
                 yield Done(done.value)
                 return
             reply = error = None
-            if isinstance(item, Effect):
-                try:
-                    async with aclosing(perform(item)) as performance:
-                        async for piece in performance:
-                            if isinstance(piece, Done):
-                                reply = piece.value
-                            else:
-                                yield piece
-                except Exception as caught:
-                    error = caught
-            else:
+            if not isinstance(item, Effect):
                 yield item
+                continue
+            try:
+                performance = perform(item)
+                if not isinstance(performance, AsyncGenerator):
+                    reply = await performance
+                    continue
+                async with aclosing(performance):
+                    async for piece in performance:
+                        if isinstance(piece, Done):
+                            reply = piece.value
+                        else:
+                            yield piece
+            except Exception as caught:
+                error = caught

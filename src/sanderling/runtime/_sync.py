@@ -12,7 +12,6 @@ from contextlib import closing
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from sanderling.errors import AgentStoppedError
 from sanderling.loop import (
     CallTool,
     CheckAnswer,
@@ -148,22 +147,14 @@ class Performer:
         except Exception as error:
             raise tool_failure(effect.name, error) from error
 
-    def _outcome(self, effect: CallTool) -> Performance:
-        try:
-            return Outcome((yield from self._perform(effect)))
-        except AgentStoppedError:
-            raise
-        except Exception as error:
-            return Outcome(error=error)
-
     def _together(self, effect: Together) -> Performance:
         calls = [self._services.with_state(call) for call in effect.effects]
         if len(calls) == 1:
-            return [(yield from self._outcome(calls[0]))]
+            return [(yield from self._attempt(calls[0]))]
         inbox: SimpleQueue[Event | Future[Outcome] | None] = SimpleQueue()
         with self._control.waking(lambda: inbox.put(None)):
-            outcomes = [self._outcome(call) for call in calls]
-            futures = [self._submit(self._collected, one, inbox.put) for one in outcomes]
+            attempts = [self._attempt(call) for call in calls]
+            futures = [self._submit(self._collected, one, inbox.put) for one in attempts]
             for future in futures:
                 future.add_done_callback(inbox.put)
             missing = len(futures)
@@ -206,18 +197,11 @@ class Performer:
         yield from told
         return result
 
+    def _attempt(self, call: CallTool) -> Performance:
+        return drive(self._services.attempt(call), self._perform)
+
     def _answer(self, interpreter: Interpreter, request: ToolRequest) -> Performance:
-        try:
-            value = yield from self._perform(self._services.bound(request))
-        except AgentStoppedError as error:
-            interpreter.fail(request, str(error))
-            if not request.alone:
-                interpreter.interrupt()  # this thread does not drive: the code has to be told
-            raise
-        except Exception as error:
-            interpreter.fail(request, str(error))
-        else:
-            interpreter.reply(request, value)
+        return drive(self._services.answer(interpreter, request), self._perform)
 
     def _collected(self, performance: Performance, tell: Callable[[Event], object]) -> Any:
         """Carries a performance out in a thread of the pool; its events go to `tell`."""
