@@ -32,13 +32,13 @@ from ._policies import Consult, aunder
 from ._services import Services, as_reply, tool_failure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable
 
     from sanderling.loop import Event
     from sanderling.messages import ChatMessage
     from sanderling.sandbox import Interpreter
 
-    from ._drivers import AsyncPerformance
+    from ._drivers import AsyncPerformance, AsyncWork
 
 
 class AsyncPerformer:
@@ -49,20 +49,26 @@ class AsyncPerformer:
 
     Args:
         services: What to use.
-
-    Attributes:
-        perform: Carries one effect out, under the policies of the run, until that is stopped:
-            a coroutine returns the reply; an asynchronous generator, where there may be events on
-            the way, yields them, and then the reply in a `Done`.
     """
 
     def __init__(self, services: Services) -> None:
         self._services = services
         self._policies = services.all_policies
-        self._perform = aunder(self._policies, services.scope, self._carry_out)
-        self.perform = services.control.aguard(self._perform)
+        self._scope = services.scope
 
-    def _carry_out(self, effect: Effect) -> Coroutine[Any, Any, Any] | AsyncPerformance:
+    def perform(self, effect: Effect) -> AsyncWork:
+        """Carries one effect out, under the policies of the run, until that is stopped.
+
+        Returns:
+            Where there may be events on the way, what yields them, and then the reply in a `Done`;
+            else what is awaited for the reply.
+        """
+        return self._services.control.aguard(self._perform, effect)
+
+    def _perform(self, effect: Effect) -> AsyncWork:
+        return aunder(self._policies, self._scope, self._carry_out, effect)
+
+    def _carry_out(self, effect: Effect) -> AsyncWork:
         match effect:
             case Generate(stream=True):
                 return self._stream(effect)

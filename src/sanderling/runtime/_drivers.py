@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from contextlib import aclosing, closing
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from types import AsyncGeneratorType
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from sanderling.loop import Effect, Event
 
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
+
 Performance: TypeAlias = Generator[Event, None, Any]
 AsyncPerformance: TypeAlias = AsyncGenerator["Event | Done", None]
+AsyncWork: TypeAlias = Coroutine[Any, Any, Any] | AsyncPerformance
 Perform: TypeAlias = Callable[[Effect], Performance]
-AsyncPerform: TypeAlias = Callable[[Effect], Coroutine[Any, Any, Any] | AsyncPerformance]
+AsyncPerform: TypeAlias = Callable[[Effect], AsyncWork]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +25,11 @@ class Done:
     """The last item of an asynchronous generator: what a plain one would return."""
 
     value: Any
+
+
+def tells_events(work: AsyncWork) -> TypeIs[AsyncPerformance]:
+    """Returns whether work yields events and then its `Done`, or is awaited for the reply alone."""
+    return isinstance(work, AsyncGeneratorType)
 
 
 def drive(loop: Generator[Effect | Event, Any, Any], perform: Perform) -> Performance:
@@ -78,12 +88,12 @@ async def adrive(
                 yield item
                 continue
             try:
-                performance = perform(item)
-                if not isinstance(performance, AsyncGenerator):
-                    reply = await performance
+                work = perform(item)
+                if not tells_events(work):
+                    reply = await work
                     continue
-                async with aclosing(performance):
-                    async for piece in performance:
+                async with aclosing(work):
+                    async for piece in work:
                         if isinstance(piece, Done):
                             reply = piece.value
                         else:

@@ -27,6 +27,7 @@ from sanderling.loop import (
 from sanderling.messages import agglomerate_stream_deltas
 from sanderling.sandbox import CodeResult, Printed, ToolRequest
 
+from ._control import listen
 from ._delegates import Delegate
 from ._drivers import drive
 from ._policies import Consult, under
@@ -55,10 +56,6 @@ class Performer:
     Args:
         services: What to use.
         max_threads: How many calls may run together; 32 by default.
-
-    Attributes:
-        perform: Carries one effect out, under the policies of the run, until that is stopped:
-            yields events, returns the reply.
     """
 
     def __init__(self, services: Services, max_threads: int | None = None) -> None:
@@ -66,14 +63,29 @@ class Performer:
         self._max_threads = max_threads
         self._pool: ThreadPoolExecutor | None = None
         self._control = services.control
-        self._perform = under(services.all_policies, services.scope, self._carry_out)
-        self.perform = self._control.guard(self._perform)
+        self._policies = services.all_policies
+        self._scope = services.scope
+        listen()
+
+    def perform(self, effect: Effect) -> Performance:
+        """Carries one effect out, under the policies of the run, until that is stopped.
+
+        Yields:
+            The events on the way.
+
+        Returns:
+            The reply.
+        """
+        return self._control.guard(self._perform, effect)
 
     def close(self) -> None:
         """Ends the pool; calls in progress are waited for, unless the run was stopped."""
         if self._pool is not None:
             self._pool.shutdown(wait=not self._control.stopped, cancel_futures=True)
             self._pool = None
+
+    def _perform(self, effect: Effect) -> Performance:
+        return under(self._policies, self._scope, self._carry_out, effect)
 
     def _carry_out(self, effect: Effect) -> Performance:
         match effect:
