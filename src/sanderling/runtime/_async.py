@@ -70,6 +70,10 @@ class AsyncPerformer:
 
     def _carry_out(self, effect: Effect) -> AsyncWork:
         match effect:
+            case Now():
+                return _done(time.time())
+            case CheckAnswer() | Notify() if self._services.is_settled(effect):
+                return _done(None)
             case Generate(stream=True):
                 return self._stream(effect)
             case Generate():
@@ -83,16 +87,12 @@ class AsyncPerformer:
                 return self._alone(call)
             case Together():
                 return self._together(effect)
-            case CheckAnswer() | Notify() if self._services.is_settled(effect):
-                return _done(None)
             case CheckAnswer():
                 return adrive(self._services.complaint(effect), self._carry_out)
             case Notify():
                 return adrive(self._services.told(effect), self._carry_out)
             case Consult():
                 return _consult(effect)
-            case Now():
-                return _done(time.time())
         raise TypeError(f"nobody knows how to carry out {effect!r}")
 
     async def _generate(self, effect: Generate) -> ChatMessage:

@@ -23,6 +23,7 @@ from sanderling.loop import Effect, Notify, Now
 from ._drivers import Done, tells_events
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Coroutine
     from types import FrameType
 
@@ -47,26 +48,20 @@ class Stop(BaseException):
 class _Scope:
     """What a task awaits just now, so that it can be cancelled: a time-out that has no time.
 
-    Attributes:
-        loop: Where it goes on; `cancel` may be called there only.
+    Args:
+        task: Who awaits it.
     """
 
-    __slots__ = ("_cancelled", "_others", "_task", "loop")
+    __slots__ = ("_cancelled", "_others", "task")
 
-    def __init__(self) -> None:
-        import asyncio
-
-        task = asyncio.current_task()
-        if task is None:
-            raise RuntimeError("an agent runs in a task of asyncio, and this is none")
-        self.loop = asyncio.get_running_loop()
-        self._task = task
+    def __init__(self, task: asyncio.Task[Any]) -> None:
+        self.task = task
         self._others = task.cancelling()
         self._cancelled = False
 
     def cancel(self) -> None:
-        """Cancels it."""
-        self._cancelled = self._task.cancel()
+        """Cancels it; to be called in the loop of the task."""
+        self._cancelled = self.task.cancel()
 
     def __enter__(self) -> Self:
         return self
@@ -77,7 +72,7 @@ class _Scope:
         from asyncio import CancelledError
 
         # As `asyncio.timeout` does: if others want the task to end as well, it goes on ending.
-        if self._task.uncancel() <= self._others and kind is CancelledError:
+        if self.task.uncancel() <= self._others and kind is CancelledError:
             raise TimeoutError
 
 
@@ -122,7 +117,7 @@ class Control:
             child.stop(error)
         if scope is not None:
             with contextlib.suppress(RuntimeError):  # the loop is closed, and so is the run
-                scope.loop.call_soon_threadsafe(self._expire, scope)
+                scope.task.get_loop().call_soon_threadsafe(self._expire, scope)
         if self._busy:
             # What was about to block, or to start, may not have noticed.
             _thread.start_new_thread(self._insist, ())
@@ -207,17 +202,22 @@ class Control:
                     piece = await self._awaited(performance.__anext__())
                 except StopAsyncIteration:
                     return
-                if isinstance(piece, Done):
-                    self.check()
-                    yield piece
-                    return
                 yield piece
+                if isinstance(piece, Done):
+                    return
 
     async def _awaited(self, work: Coroutine[Any, Any, T]) -> T:
+        import asyncio
+
+        task = asyncio.current_task()
+        if task is None:
+            raise RuntimeError("an agent runs in a task of asyncio, and this is none")
         try:
-            with _Scope() as self._scope:
+            with _Scope(task) as self._scope:
                 self.check()
-                return await work
+                reply = await work
+            self.check()
+            return reply
         except Exception:
             self.check()  # whatever it was, it comes from being stopped
             raise
