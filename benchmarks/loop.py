@@ -17,6 +17,7 @@ from sanderling import (
     Model,
     MultiStepAgent,
     ScriptedModel,
+    Tool,
     ToolCallingAgent,
     tool,
 )
@@ -62,23 +63,37 @@ async def add_async(a: int, b: int) -> int:
 def _bare(steps: int) -> int:
     """The same work without a framework: the same model, the same tool, a list of messages."""
     model = Replies(_tool_replies(steps))
-    tools: dict[str, Callable[..., object]] = {"add": add, "final_answer": lambda answer: answer}
     messages = [ChatMessage(MessageRole.USER, "go")]
     while True:
         reply = model.generate(messages)
         messages.append(reply)
         for call in reply.tool_calls or ():
             arguments: Any = call.function.arguments
-            value = tools[call.function.name](**arguments)
             if call.function.name == "final_answer":
                 return len(messages)
-            messages.append(
-                ChatMessage(MessageRole.TOOL_RESPONSE, str(value), tool_call_id=call.id)
-            )
+            messages.append(_told(call, add(**arguments)))
 
 
-def _tool_replies(steps: int) -> list[ChatMessage]:
-    replies = [_call("add", a=number, b=1) for number in range(steps - 1)]
+async def _bare_with_threads(steps: int) -> int:
+    """The same under asyncio: the model is awaited, and the sync tool called in a worker thread."""
+    model = Replies(_tool_replies(steps))
+    messages = [ChatMessage(MessageRole.USER, "go")]
+    while True:
+        reply = await model.agenerate(messages)
+        messages.append(reply)
+        for call in reply.tool_calls or ():
+            arguments: Any = call.function.arguments
+            if call.function.name == "final_answer":
+                return len(messages)
+            messages.append(_told(call, await asyncio.to_thread(add, **arguments)))
+
+
+def _told(call: ChatMessageToolCall, value: object) -> ChatMessage:
+    return ChatMessage(MessageRole.TOOL_RESPONSE, str(value), tool_call_id=call.id)
+
+
+def _tool_replies(steps: int, name: str = "add") -> list[ChatMessage]:
+    replies = [_call(name, a=number, b=1) for number in range(steps - 1)]
     return [*replies, _call("final_answer", answer="done")]
 
 
@@ -94,10 +109,20 @@ def _code(text: str) -> ChatMessage:
     )
 
 
-def _tool_run(steps: int, driver: str) -> None:
-    model = Replies(_tool_replies(steps))
-    agent = ToolCallingAgent([add], model, max_steps=steps, verbosity_level=LogLevel.OFF)
-    answer = agent.run("go") if driver == "run" else asyncio.run(agent.arun("go"))
+def _tool_agent(steps: int, called: Tool) -> ToolCallingAgent:
+    model = Replies(_tool_replies(steps, called.name))
+    return ToolCallingAgent([called], model, max_steps=steps, verbosity_level=LogLevel.OFF)
+
+
+def _tool_run(steps: int) -> None:
+    _check(_tool_agent(steps, add).run("go"))
+
+
+def _async_tool_run(steps: int, called: Tool) -> None:
+    _check(asyncio.run(_tool_agent(steps, called).arun("go")))
+
+
+def _check(answer: object) -> None:
     if answer != "done":
         raise RuntimeError(f"the run went wrong: {answer!r}")
 
@@ -108,8 +133,7 @@ def _code_run(steps: int) -> None:
     with CodeAgent(
         [add], model, max_steps=steps, executor_type="inprocess", verbosity_level=LogLevel.OFF
     ) as agent:
-        if agent.run("go") != "done":
-            raise RuntimeError("the run went wrong")
+        _check(agent.run("go"))
 
 
 def _cpu(work: Callable[[], object], rounds: int) -> float:
@@ -140,7 +164,10 @@ class Replies(Model):
         return next(self._replies)
 
 
-def _growth(name: str, run: Callable[[int], object], bare: float | None = None) -> list[Figure]:
+def _growth(
+    name: str, run: Callable[[int], object], bare: float | None = None, goal: float = 30
+) -> list[Figure]:
+    """Measures runs of several lengths; `bare` is what 50 steps of the bare loop cost."""
     run(5)
     costs = {n: _cpu(lambda n=n: run(n), 3 if n > 200 else 7) for n in LENGTHS}  # type: ignore[misc]  # binds n early
     further = {
@@ -156,7 +183,7 @@ def _growth(name: str, run: Callable[[int], object], bare: float | None = None) 
             costs[50] / 50 * 1e6,
             "µs",
             floor,
-            None if floor is None else 30,
+            None if floor is None else goal,
             goal_is_ratio=True,
         )
     )
@@ -174,31 +201,29 @@ def _growth(name: str, run: Callable[[int], object], bare: float | None = None) 
     return figures
 
 
-class Slow(ScriptedModel):
-    """Takes its time, as a server does: without keeping the processor busy."""
+class Slow(Model):
+    """Takes its time, as a server does: without keeping the processor busy, or what it was sent."""
+
+    def __init__(self, reply: Callable[[int], ChatMessage]) -> None:
+        super().__init__(model_id="slow")
+        self._reply = reply
 
     async def agenerate(
         self, messages: Sequence[MessageLike], *args: Any, **kwargs: Any
     ) -> ChatMessage:
         """Answers after a while."""
         await asyncio.sleep(REPLY)
-        return ScriptedModel.generate(self, messages, *args, **kwargs)
+        # A system prompt and a task; a reply and an observation for each step.
+        return self._reply(len(messages) // 2 - 1)
 
 
-def _nth_tool_reply(messages: list[ChatMessage]) -> ChatMessage:
-    said = _said(messages)
+def _nth_tool_reply(said: int) -> ChatMessage:
     last = said == FLEET_STEPS - 1
     return _call("final_answer", answer="done") if last else _call("add_async", a=said, b=1)
 
 
-def _nth_code_reply(messages: list[ChatMessage]) -> ChatMessage:
-    said = _said(messages)
+def _nth_code_reply(said: int) -> ChatMessage:
     return _code("final_answer('done')" if said == FLEET_STEPS - 1 else f"x = add(a={said}, b=1)")
-
-
-def _said(messages: list[ChatMessage]) -> int:
-    # What a step observed is the one message that every kind of agent has once a step.
-    return sum(message.role is MessageRole.TOOL_RESPONSE for message in messages)
 
 
 def _fleet(agent: MultiStepAgent, runs: int) -> float:
@@ -314,10 +339,12 @@ def _construction() -> list[Figure]:
 def measure() -> list[Figure]:
     """Returns construction, cost and growth of steps, many runs at once, and what is kept."""
     bare = _cpu(lambda: [_bare(50) for _ in range(20)], 5) / 20
+    threads = _cpu(lambda: asyncio.run(_bare_with_threads(50)), 15)
     return [
         *_construction(),
-        *_growth("tool step, sync", lambda steps: _tool_run(steps, "run"), bare),
-        *_growth("tool step, async", lambda steps: _tool_run(steps, "arun"), bare),
+        *_growth("tool step, sync", _tool_run, bare),
+        *_growth("tool step, async", lambda steps: _async_tool_run(steps, add_async), bare),
+        *_growth("sync tool, async", lambda steps: _async_tool_run(steps, add), threads, 3),
         *_growth("code step in process, sync", _code_run),
         *_fleets(),
         _waiting_memory(),

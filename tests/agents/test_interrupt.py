@@ -311,6 +311,42 @@ def test_an_interrupt_between_the_events_of_a_stream_counts(driver: Driver) -> N
 
 
 @both_drivers
+def test_what_a_tool_returns_after_it_has_interrupted_its_run_does_not_count(
+    driver: Driver,
+) -> None:
+    @tool
+    async def halt() -> str:
+        """Ends the run."""
+        agent.interrupt()
+        return "halted"
+
+    agent = ToolCallingAgent(
+        [halt], ScriptedModel([says(None, ("halt", {}))]), verbosity_level=LogLevel.OFF
+    )
+    with pytest.raises(AgentInterruptedError):
+        driver.run(agent, "Go.")
+    step = agent.memory.steps[-1]
+    assert isinstance(step, ActionStep)
+    assert isinstance(step.error, AgentInterruptedError)
+    assert step.observations is None
+
+
+def test_the_task_of_an_interrupted_run_goes_on() -> None:
+    busy = Busy()
+    agent = ToolCallingAgent([], StuckClient(busy), verbosity_level=LogLevel.OFF)
+
+    async def main() -> int:
+        with pytest.raises(AgentInterruptedError):
+            await agent.arun("Go.")
+        await asyncio.sleep(0)
+        task = asyncio.current_task()
+        return -1 if task is None else task.cancelling()
+
+    with busy.interrupting(agent):
+        assert asyncio.run(main()) == 0
+
+
+@both_drivers
 def test_a_callback_may_interrupt_its_own_run(driver: Driver) -> None:
     after = []
 

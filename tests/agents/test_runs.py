@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from typing import Any
 
 import pytest
@@ -156,3 +158,16 @@ def test_a_long_observation_is_cut_and_says_so(driver: Driver) -> None:
     assert step.action_output == "a" * 50_000
     assert len(step.observations or "") < 20_200
     assert "30000 characters" in (step.observations or "")
+
+
+@both_drivers
+def test_what_nobody_holds_of_a_run_is_freed_at_once(driver: Driver) -> None:
+    agent = agent_for(ADD, answer(1), answer(2))
+    driver.run(agent, "One.")
+    memory = weakref.ref(agent.memory)
+    gc.disable()  # it would free cycles as well, but late, and at a cost that grows with the runs
+    try:
+        driver.run(agent, "Two.")
+        assert memory() is None
+    finally:
+        gc.enable()

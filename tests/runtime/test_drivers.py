@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Generator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -59,6 +59,12 @@ def _async(loop: Loop) -> tuple[list[Any], Any]:
     return asyncio.run(main())
 
 
+async def _reply(effect: Effect) -> Any:
+    for _ in _perform(effect):
+        await asyncio.sleep(0)
+    return cast("Ask", effect).what.upper()
+
+
 both = pytest.mark.parametrize("driver", [_sync, _async], ids=["drive", "adrive"])
 
 
@@ -92,6 +98,20 @@ def test_what_the_loop_does_not_catch_comes_out(driver: Drive) -> None:
 
     with pytest.raises(ConnectionError, match="down"):
         driver(loop())
+
+
+def test_what_tells_no_events_may_be_a_coroutine() -> None:
+    def loop() -> Loop:
+        try:
+            yield Ask("fail")
+        except ConnectionError as error:
+            yield f"caught {error}"
+        return (yield Ask("b"))
+
+    async def main() -> list[Any]:
+        return [event async for event in adrive(loop(), _reply)]
+
+    assert asyncio.run(main()) == ["caught down", Done("B")]
 
 
 def test_closing_the_driver_closes_the_loop() -> None:

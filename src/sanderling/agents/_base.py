@@ -198,8 +198,7 @@ class MultiStepAgent(Definition, ByHand, OldNames):
             memory.steps.append(memory_step)
             return answer
         course = self._begin(task, reset, images, additional_args, max_steps, limits)
-        async for _ in course.aevents():
-            pass
+        await course.arun()
         return self._returned(course, return_full_result)
 
     def astream(

@@ -244,13 +244,11 @@ async def aplayed(
 
     performer = AsyncPerformer(bench.services)
 
-    async def perform(effect: Effect) -> AsyncGenerator[Event | Done, None]:
-        if isinstance(effect, Generate):
-            yield Done(reply)
-            return
-        async with aclosing(performer.perform(effect)) as performance:
-            async for piece in performance:
-                yield piece
+    async def given() -> ChatMessage:
+        return reply
+
+    def perform(effect: Effect) -> Any:
+        return given() if isinstance(effect, Generate) else performer.perform(effect)
 
     with _at_work(bench):
         loop = bench.action(bench.services.run, step)

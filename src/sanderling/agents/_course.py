@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Generator
-from contextlib import aclosing, contextmanager
+from contextlib import aclosing, closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from sanderling.errors import AgentError, AgentStoppedError
@@ -104,54 +104,37 @@ class Course:
         from sanderling.runtime import Performer
 
         with self._under_way():
-            timer = self._timer()
             performer = Performer(self._services, self._max_threads)
-            events = drive(self._loop(), performer.perform)
-            try:
-                yield self._shown(self._started)
-                while True:
-                    try:
-                        event = next(events)
-                    except StopIteration as done:
-                        self._output = done.value
-                        break
+            with closing(performer), closing(drive(self._loop(), performer.perform)) as events:
+                for event in events:
                     yield self._shown(event)
-            finally:
-                if timer is not None:
-                    timer.cancel()
-                events.close()
-                performer.close()
 
     async def aevents(self) -> AsyncGenerator[Event, None]:
         """Runs under asyncio; yields the same events."""
+        with self._under_way():
+            async with aclosing(self._adriven()) as events:
+                async for event in events:
+                    if not isinstance(event, Done):
+                        yield self._shown(event)
+
+    async def arun(self) -> None:
+        """Runs under asyncio, for whoever wants the outcome alone."""
+        with self._under_way():
+            async with aclosing(self._adriven()) as events:
+                async for event in events:
+                    if not isinstance(event, Done):
+                        self._shown(event)
+
+    def _adriven(self) -> AsyncGenerator[Event | Done, None]:
         from sanderling.runtime import AsyncPerformer  # asyncio is slow to import
 
-        with self._under_way():
-            timer = self._timer()
-            try:
-                yield self._shown(self._started)
-                perform = AsyncPerformer(self._services).perform
-                async with aclosing(adrive(self._loop(), perform)) as events:
-                    async for event in events:
-                        if isinstance(event, Done):
-                            self._output = event.value
-                        else:
-                            yield self._shown(event)
-            finally:
-                if timer is not None:
-                    timer.cancel()
+        return adrive(self._loop(), AsyncPerformer(self._services).perform)
 
-    def _timer(self) -> threading.Timer | None:
-        if self._seconds is None:
-            return None
-        stop = self._services.control.stop
-        timer = threading.Timer(self._seconds, stop, [out_of_time(self._seconds)])
-        timer.daemon = True
-        timer.start()
-        return timer
-
-    def _loop(self) -> Generator[Any, Any, Any]:
-        return react(self._services.run, self._action, self._forced_answer, self._planning)
+    def _loop(self) -> Generator[Any, Any, None]:
+        yield self._started
+        self._output = yield from react(
+            self._services.run, self._action, self._forced_answer, self._planning
+        )
 
     def _shown(self, event: Event) -> Event:
         if self._printer is not None:
@@ -167,6 +150,7 @@ class Course:
             )
         self._conversation.busy = True
         self._timing.start_time = time.time()
+        timer = self._timer()
         try:
             yield
         except AgentStoppedError as error:
@@ -175,9 +159,20 @@ class Course:
             error.result = self.result
             raise
         finally:
+            if timer is not None:
+                timer.cancel()
             self._timing.end_time = time.time()
             self._conversation.busy = False
             self._services.control.release()
             if self._printer is not None:
                 self._printer.close()
             self._release(self._conversation)
+
+    def _timer(self) -> threading.Timer | None:
+        if self._seconds is None:
+            return None
+        stop = self._services.control.stop
+        timer = threading.Timer(self._seconds, stop, [out_of_time(self._seconds)])
+        timer.daemon = True
+        timer.start()
+        return timer

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import InitVar, dataclass, fields
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 from sanderling.messages import (
     ChatMessage,
@@ -46,14 +46,17 @@ class Edits:
 class MemoryStep:
     """Base of all steps."""
 
+    _messages: ClassVar[list[ChatMessage] | None] = None  # of a step that was rendered, its own
+
     def __setattr__(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)
-        self._edited()
+        if self._messages is not None:
+            self._edited()
 
     def _edited(self) -> None:
         """Takes note that the step was changed: it is rendered anew."""
-        if "_messages" in self.__dict__:
-            del self.__dict__["_messages"]
+        if self._messages is not None:
+            object.__setattr__(self, "_messages", None)
             Edits.count += 1
 
     def _images(self) -> list[ImageSource] | None:
@@ -62,9 +65,10 @@ class MemoryStep:
 
     def messages(self) -> list[ChatMessage]:
         """Returns what `to_messages` does, rendered once for as long as the step is not changed."""
-        rendered: list[ChatMessage] | None = self.__dict__.get("_messages")
+        rendered = self._messages
         if rendered is None:
-            rendered = self.__dict__["_messages"] = self.to_messages()
+            rendered = self.to_messages()
+            object.__setattr__(self, "_messages", rendered)
         return rendered
 
     def to_messages(self, summary_mode: bool = False) -> list[ChatMessage]:

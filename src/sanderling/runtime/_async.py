@@ -35,9 +35,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from sanderling.loop import Event
+    from sanderling.messages import ChatMessage
     from sanderling.sandbox import Interpreter
 
-    from ._drivers import AsyncPerformance
+    from ._drivers import AsyncPerformance, AsyncWork
 
 
 class AsyncPerformer:
@@ -48,48 +49,65 @@ class AsyncPerformer:
 
     Args:
         services: What to use.
-
-    Attributes:
-        perform: Carries one effect out, under the policies of the run, until that is stopped:
-            yields events, then the reply in a `Done`.
     """
 
     def __init__(self, services: Services) -> None:
         self._services = services
-        self._perform = aunder(services.all_policies, services.scope, self._carry_out)
-        self.perform = services.control.aguard(self._perform)
+        self._policies = services.all_policies
+        self._scope = services.scope
 
-    def _carry_out(self, effect: Effect) -> AsyncPerformance:
+    def perform(self, effect: Effect) -> AsyncWork:
+        """Carries one effect out, under the policies of the run, until that is stopped.
+
+        Returns:
+            Where there may be events on the way, what yields them, and then the reply in a `Done`;
+            else what is awaited for the reply.
+        """
+        return self._services.control.aguard(self._perform, effect)
+
+    def _perform(self, effect: Effect) -> AsyncWork:
+        return aunder(self._policies, self._scope, self._carry_out, effect)
+
+    def _carry_out(self, effect: Effect) -> AsyncWork:
         match effect:
+            case Now():
+                return _done(time.time())
+            case CheckAnswer() | Notify() if self._services.is_settled(effect):
+                return _done(None)
+            case Generate(stream=True):
+                return self._stream(effect)
             case Generate():
                 return self._generate(effect)
             case ExecuteCode():
                 return self._execute(effect)
             case CallTool():
-                return self._call(effect)
+                delegate = self._delegate(effect)
+                return self._call(effect) if delegate is None else self._errand(delegate, effect)
+            case Together(effects=(call,)) if not self._policies and self._delegate(call) is None:
+                return self._alone(call)
             case Together():
                 return self._together(effect)
-            case CheckAnswer() | Notify() if self._services.is_settled(effect):
-                return _done(None)
             case CheckAnswer():
                 return adrive(self._services.complaint(effect), self._carry_out)
             case Notify():
                 return adrive(self._services.told(effect), self._carry_out)
             case Consult():
                 return _consult(effect)
-            case Now():
-                return _done(time.time())
         raise TypeError(f"nobody knows how to carry out {effect!r}")
 
-    async def _generate(self, effect: Generate) -> AsyncPerformance:
+    async def _generate(self, effect: Generate) -> ChatMessage:
         model = self._services.model
         request = self._services.request(effect)
         try:
-            if not effect.stream:
-                yield Done(as_reply(model, await model.agenerate(**request)))
-                return
+            return as_reply(model, await model.agenerate(**request))
+        except Exception as error:
+            raise self._services.generation_error(error) from error
+
+    async def _stream(self, effect: Generate) -> AsyncPerformance:
+        request = self._services.request(effect)
+        try:
             deltas = []
-            async with aclosing(model.agenerate_stream(**request)) as stream:
+            async with aclosing(self._services.model.agenerate_stream(**request)) as stream:
                 async for delta in stream:
                     deltas.append(delta)
                     yield delta
@@ -97,14 +115,22 @@ class AsyncPerformer:
         except Exception as error:
             raise self._services.generation_error(error) from error
 
-    async def _call(self, effect: CallTool) -> AsyncPerformance:
-        services = self._services
-        tool, arguments = services.find(effect)
+    def _delegate(self, call: CallTool) -> Delegate | None:
+        tool = self._services.tools.get(call.name)
+        return tool if isinstance(tool, Delegate) else None
+
+    async def _call(self, effect: CallTool) -> object:
+        tool, arguments = self._services.find(effect)
         try:
-            if not isinstance(tool, Delegate):
-                yield Done(await tool.ainvoke(arguments))
-                return
-            errand = tool.begin(arguments, services)
+            return await tool.ainvoke(arguments)
+        except Exception as error:
+            raise tool_failure(effect.name, error) from error
+
+    async def _errand(self, delegate: Delegate, effect: CallTool) -> AsyncPerformance:
+        services = self._services
+        _, arguments = services.find(effect)
+        try:
+            errand = delegate.begin(arguments, services)
             try:
                 async with aclosing(errand.aevents()) as events:
                     async for event in events:
@@ -115,27 +141,26 @@ class AsyncPerformer:
         except Exception as error:
             raise tool_failure(effect.name, error) from error
 
-    async def _outcome(self, effect: CallTool) -> AsyncPerformance:
+    async def _alone(self, call: CallTool) -> list[Outcome]:
         try:
-            async with aclosing(self._perform(effect)) as performance:
-                async for piece in performance:
-                    yield Done(Outcome(piece.value)) if isinstance(piece, Done) else piece
+            return [Outcome(await self._call(self._services.with_state(call)))]
         except AgentStoppedError:
             raise
         except Exception as error:
-            yield Done(Outcome(error=error))
+            return [Outcome(error=error)]
 
     async def _together(self, effect: Together) -> AsyncPerformance:
-        calls = [self._services.with_state(call) for call in effect.effects]
-        if len(calls) == 1:
-            async with aclosing(self._outcome(calls[0])) as performance:
-                async for piece in performance:
+        attempts = [
+            adrive(self._services.attempt(self._services.with_state(call)), self._perform)
+            for call in effect.effects
+        ]
+        if len(attempts) == 1:
+            async with aclosing(attempts[0]) as attempt:
+                async for piece in attempt:
                     yield Done([piece.value]) if isinstance(piece, Done) else piece
             return
         inbox: asyncio.Queue[Event | asyncio.Task[Outcome]] = asyncio.Queue()
-        tasks = [
-            asyncio.create_task(_collected(self._outcome(call), inbox.put_nowait)) for call in calls
-        ]
+        tasks = [asyncio.create_task(_collected(one, inbox.put_nowait)) for one in attempts]
         for task in tasks:
             task.add_done_callback(inbox.put_nowait)
         try:
@@ -183,32 +208,19 @@ class AsyncPerformer:
             yield told_event
         yield Done(result)
 
-    async def _answer(self, interpreter: Interpreter, request: ToolRequest) -> AsyncPerformance:
-        try:
-            async with aclosing(self._perform(self._services.bound(request))) as performance:
-                async for piece in performance:
-                    if isinstance(piece, Done):
-                        interpreter.reply(request, piece.value)
-                    else:
-                        yield piece
-        except AgentStoppedError as error:
-            interpreter.fail(request, str(error))
-            if not request.alone:
-                interpreter.interrupt()  # another task drives: the code has to be told
-            raise
-        except Exception as error:
-            interpreter.fail(request, str(error))
+    def _answer(self, interpreter: Interpreter, request: ToolRequest) -> AsyncPerformance:
+        return adrive(self._services.answer(interpreter, request), self._perform)
 
 
-async def _done(value: object) -> AsyncPerformance:
-    yield Done(value)
+async def _done(value: object) -> object:
+    return value
 
 
-async def _consult(effect: Consult) -> AsyncPerformance:
+async def _consult(effect: Consult) -> object:
     function = effect.function
     blocks = effect.blocks and not inspect.iscoroutinefunction(function)
     value = await in_thread(function) if blocks else function()
-    yield Done(await value if inspect.isawaitable(value) else value)
+    return await value if inspect.isawaitable(value) else value
 
 
 async def _collected(performance: AsyncPerformance, tell: Callable[[Event], object]) -> Any:

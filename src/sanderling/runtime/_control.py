@@ -16,19 +16,20 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import aclosing, closing
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from sanderling.loop import Effect, Notify, Now
 
-from ._drivers import Done
+from ._drivers import Done, tells_events
 
 if TYPE_CHECKING:
     import asyncio
+    from collections.abc import Coroutine
     from types import FrameType
 
     from sanderling.errors import AgentStoppedError
 
-    from ._drivers import AsyncPerform, AsyncPerformance, Perform, Performance
+    from ._drivers import AsyncPerform, AsyncPerformance, AsyncWork, Perform, Performance
 
 _INSTANT = (Now, Notify)  # callbacks are the caller's own code: they are not broken off
 _SIGNAL = signal.SIGURG  # ignored by default, and hardly anybody's
@@ -44,6 +45,37 @@ class Stop(BaseException):
     """Raised in a thread whose work nobody wants any more; never leaves the run."""
 
 
+class _Scope:
+    """What a task awaits just now, so that it can be cancelled: a time-out that has no time.
+
+    Args:
+        task: Who awaits it.
+    """
+
+    __slots__ = ("_cancelled", "_others", "task")
+
+    def __init__(self, task: asyncio.Task[Any]) -> None:
+        self.task = task
+        self._others = task.cancelling()
+        self._cancelled = False
+
+    def cancel(self) -> None:
+        """Cancels it; to be called in the loop of the task."""
+        self._cancelled = self.task.cancel()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, traceback: object) -> None:
+        if not self._cancelled:
+            return
+        from asyncio import CancelledError
+
+        # As `asyncio.timeout` does: if others want the task to end as well, it goes on ending.
+        if self.task.uncancel() <= self._others and kind is CancelledError:
+            raise TimeoutError
+
+
 class Control:
     """Ends one run, and the runs that it has started.
 
@@ -56,7 +88,7 @@ class Control:
         self._error: AgentStoppedError | None = None
         self._threads: set[int] = set()
         self._break_again = 0.0
-        self._scope: tuple[asyncio.AbstractEventLoop, asyncio.Timeout] | None = None
+        self._scope: _Scope | None = None
         self._wakers: list[Callable[[], object]] = []
         self._children: set[Control] = set()
         self._parent = parent
@@ -85,7 +117,7 @@ class Control:
             child.stop(error)
         if scope is not None:
             with contextlib.suppress(RuntimeError):  # the loop is closed, and so is the run
-                scope[0].call_soon_threadsafe(self._expire, scope[1])
+                scope.task.get_loop().call_soon_threadsafe(self._expire, scope)
         if self._busy:
             # What was about to block, or to start, may not have noticed.
             _thread.start_new_thread(self._insist, ())
@@ -109,24 +141,18 @@ class Control:
         finally:
             self._wakers.remove(wake)
 
-    def guard(self, perform: Perform) -> Perform:
-        """Returns `perform` such that `stop` ends what it carries out in the calling thread."""
-        _listen()
+    def guard(self, perform: Perform, effect: Effect) -> Performance:
+        """Carries an effect out such that `stop` ends what goes on in the calling thread."""
+        performance = perform(effect)
+        return performance if isinstance(effect, _INSTANT) else self.driven(performance)
 
-        def guarded(effect: Effect) -> Performance:
-            performance = perform(effect)
-            return performance if isinstance(effect, _INSTANT) else self.driven(performance)
-
-        return guarded
-
-    def aguard(self, perform: AsyncPerform) -> AsyncPerform:
-        """Returns `perform` such that `stop` cancels what it carries out."""
-
-        def guarded(effect: Effect) -> AsyncPerformance:
-            performance = perform(effect)
-            return performance if isinstance(effect, _INSTANT) else self._adriven(performance)
-
-        return guarded
+    def aguard(self, perform: AsyncPerform, effect: Effect) -> AsyncWork:
+        """Carries an effect out such that `stop` cancels what goes on."""
+        if isinstance(effect, _INSTANT):
+            return perform(effect)
+        self.check()
+        work = perform(effect)
+        return self._adriven(work) if tells_events(work) else self._awaited(work)
 
     def call(self, function: Callable[[], T]) -> T:
         """Calls what is not ours and may block, so that `stop` can end it.
@@ -169,30 +195,35 @@ class Control:
                 yield event
 
     async def _adriven(self, performance: AsyncPerformance) -> AsyncPerformance:
-        import asyncio
-
-        loop = asyncio.get_running_loop()
         async with aclosing(performance):
             while True:
                 self.check()
                 try:
-                    async with asyncio.timeout(None) as scope:
-                        self._scope = (loop, scope)
-                        self.check()
-                        piece = await anext(performance)
+                    piece = await self._awaited(performance.__anext__())
                 except StopAsyncIteration:
-                    self.check()
-                    return
-                except Exception:
-                    self.check()
-                    raise
-                finally:
-                    self._scope = None
-                if isinstance(piece, Done):
-                    self.check()
-                    yield piece
                     return
                 yield piece
+                if isinstance(piece, Done):
+                    return
+
+    async def _awaited(self, work: Coroutine[Any, Any, T]) -> T:
+        import asyncio
+
+        task = asyncio.current_task()
+        if task is None:
+            raise RuntimeError("an agent runs in a task of asyncio, and this is none")
+        try:
+            with _Scope(task) as self._scope:
+                self.check()
+                reply = await work
+            self.check()
+            return reply
+        except Exception:
+            self.check()  # whatever it was, it comes from being stopped
+            raise
+        finally:
+            self._scope = None
+            work.close()
 
     @property
     def _busy(self) -> bool:
@@ -221,9 +252,9 @@ class Control:
         self._break_again = time.monotonic() + _CLEANING
         return True
 
-    def _expire(self, scope: asyncio.Timeout) -> None:
-        if self._scope is not None and self._scope[1] is scope:
-            scope.reschedule(0.0)
+    def _expire(self, scope: _Scope) -> None:
+        if self._scope is scope:
+            scope.cancel()
 
     def _adopt(self, child: Control) -> None:
         with self._lock:
@@ -238,7 +269,7 @@ _armed: list[Control] = []  # those whose work the main thread does just now, in
 _listening = False
 
 
-def _listen() -> None:
+def listen() -> None:
     """Prepares the main thread for being broken, unless its owner uses the signal himself."""
     global _listening  # noqa: PLW0603 - a signal has one handler for the whole process
     if _listening or threading.current_thread() is not threading.main_thread():

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from contextlib import aclosing, closing
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from types import AsyncGeneratorType
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from sanderling.loop import Effect, Event
 
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
+
 Performance: TypeAlias = Generator[Event, None, Any]
 AsyncPerformance: TypeAlias = AsyncGenerator["Event | Done", None]
+AsyncWork: TypeAlias = Coroutine[Any, Any, Any] | AsyncPerformance
 Perform: TypeAlias = Callable[[Effect], Performance]
-AsyncPerform: TypeAlias = Callable[[Effect], AsyncPerformance]
+AsyncPerform: TypeAlias = Callable[[Effect], AsyncWork]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +25,11 @@ class Done:
     """The last item of an asynchronous generator: what a plain one would return."""
 
     value: Any
+
+
+def tells_events(work: AsyncWork) -> TypeIs[AsyncPerformance]:
+    """Returns whether work yields events and then its `Done`, or is awaited for the reply alone."""
+    return isinstance(work, AsyncGeneratorType)
 
 
 def drive(loop: Generator[Effect | Event, Any, Any], perform: Perform) -> Performance:
@@ -57,7 +67,13 @@ def drive(loop: Generator[Effect | Event, Any, Any], perform: Perform) -> Perfor
 async def adrive(
     loop: Generator[Effect | Event, Any, Any], perform: AsyncPerform
 ) -> AsyncPerformance:
-    """Runs a loop to its end under asyncio: `drive` with awaiting, its result in a last `Done`."""
+    """Runs a loop to its end under asyncio: `drive` with awaiting, its result in a last `Done`.
+
+    Args:
+        loop: Yields effects and events.
+        perform: Carries one effect out: a coroutine returns the reply; where there are events on
+            the way, an asynchronous generator yields them, and the reply in a last `Done`.
+    """
     reply: Any = None
     error: Exception | None = None
     with closing(loop):
@@ -68,15 +84,19 @@ async def adrive(
                 yield Done(done.value)
                 return
             reply = error = None
-            if isinstance(item, Effect):
-                try:
-                    async with aclosing(perform(item)) as performance:
-                        async for piece in performance:
-                            if isinstance(piece, Done):
-                                reply = piece.value
-                            else:
-                                yield piece
-                except Exception as caught:
-                    error = caught
-            else:
+            if not isinstance(item, Effect):
                 yield item
+                continue
+            try:
+                work = perform(item)
+                if not tells_events(work):
+                    reply = await work
+                    continue
+                async with aclosing(work):
+                    async for piece in work:
+                        if isinstance(piece, Done):
+                            reply = piece.value
+                        else:
+                            yield piece
+            except Exception as caught:
+                error = caught

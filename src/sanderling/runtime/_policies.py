@@ -22,11 +22,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from sanderling.loop import Effect, Event
 
-from ._drivers import AsyncPerform, Perform, adrive, drive
+from ._drivers import adrive, drive
 
 if TYPE_CHECKING:
     from sanderling.loop import Run
     from sanderling.models import Model
+
+    from ._drivers import AsyncPerform, AsyncWork, Perform, Performance
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,23 +67,21 @@ class Consult(Effect):
     blocks: bool = False
 
 
-def under(policies: Sequence[Policy], scope: Scope, perform: Perform) -> Perform:
-    """Returns `perform` as the policies let it be done; the first one is the outermost."""
-    for policy in reversed(policies):
-        perform = partial(_through, policy, scope, perform)
-    return perform
+def under(
+    policies: Sequence[Policy], scope: Scope, perform: Perform, effect: Effect
+) -> Performance:
+    """Carries one effect out as the policies let it be done; the first one is the outermost."""
+    if not policies:
+        return perform(effect)
+    inner = partial(under, policies[1:], scope, perform)
+    return drive(policies[0](effect, scope), inner)
 
 
-def aunder(policies: Sequence[Policy], scope: Scope, perform: AsyncPerform) -> AsyncPerform:
+def aunder(
+    policies: Sequence[Policy], scope: Scope, perform: AsyncPerform, effect: Effect
+) -> AsyncWork:
     """Does the same under asyncio."""
-    for policy in reversed(policies):
-        perform = partial(_athrough, policy, scope, perform)
-    return perform
-
-
-def _through(policy: Policy, scope: Scope, perform: Perform, effect: Effect) -> Any:
-    return drive(policy(effect, scope), perform)
-
-
-def _athrough(policy: Policy, scope: Scope, perform: AsyncPerform, effect: Effect) -> Any:
-    return adrive(policy(effect, scope), perform)
+    if not policies:
+        return perform(effect)
+    inner = partial(aunder, policies[1:], scope, perform)
+    return adrive(policies[0](effect, scope), inner)

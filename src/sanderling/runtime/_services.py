@@ -14,10 +14,11 @@ from sanderling.errors import (
     AgentError,
     AgentExecutionError,
     AgentGenerationError,
+    AgentStoppedError,
     AgentToolCallError,
     AgentToolExecutionError,
 )
-from sanderling.loop import CallTool, CheckAnswer, Effect, NestedEvent, Notify
+from sanderling.loop import CallTool, CheckAnswer, Effect, NestedEvent, Notify, Outcome
 from sanderling.messages import ChatMessage
 
 from ._callbacks import CallbackRegistry
@@ -140,6 +141,31 @@ class Services:
             return CallTool(request.id, request.name, tool.bind(request.args, request.kwargs))
         except TypeError as error:
             raise _misfit(tool, error) from error
+
+    def attempt(self, call: CallTool) -> Generator[Effect, Any, Outcome]:
+        """Makes one of several calls: its error is an outcome, unless it ends the run."""
+        try:
+            return Outcome((yield call))
+        except AgentStoppedError:
+            raise
+        except Exception as error:
+            return Outcome(error=error)
+
+    def answer(
+        self, interpreter: Interpreter, request: ToolRequest
+    ) -> Generator[Effect, Any, None]:
+        """Makes a call that code asks for, and gives the code what came of it."""
+        try:
+            value = yield self.bound(request)
+        except AgentStoppedError as error:
+            interpreter.fail(request, str(error))
+            if not request.alone:
+                interpreter.interrupt()  # whoever drives the code does not wait for this call
+            raise
+        except Exception as error:
+            interpreter.fail(request, str(error))
+        else:
+            interpreter.reply(request, value)
 
     def is_settled(self, effect: Effect) -> bool:
         """Whether an effect asks for nobody: there are no checks, or no callbacks."""

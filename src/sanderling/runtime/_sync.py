@@ -12,7 +12,6 @@ from contextlib import closing
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from sanderling.errors import AgentStoppedError
 from sanderling.loop import (
     CallTool,
     CheckAnswer,
@@ -28,6 +27,7 @@ from sanderling.loop import (
 from sanderling.messages import agglomerate_stream_deltas
 from sanderling.sandbox import CodeResult, Printed, ToolRequest
 
+from ._control import listen
 from ._delegates import Delegate
 from ._drivers import drive
 from ._policies import Consult, under
@@ -56,10 +56,6 @@ class Performer:
     Args:
         services: What to use.
         max_threads: How many calls may run together; 32 by default.
-
-    Attributes:
-        perform: Carries one effect out, under the policies of the run, until that is stopped:
-            yields events, returns the reply.
     """
 
     def __init__(self, services: Services, max_threads: int | None = None) -> None:
@@ -67,14 +63,29 @@ class Performer:
         self._max_threads = max_threads
         self._pool: ThreadPoolExecutor | None = None
         self._control = services.control
-        self._perform = under(services.all_policies, services.scope, self._carry_out)
-        self.perform = self._control.guard(self._perform)
+        self._policies = services.all_policies
+        self._scope = services.scope
+        listen()
+
+    def perform(self, effect: Effect) -> Performance:
+        """Carries one effect out, under the policies of the run, until that is stopped.
+
+        Yields:
+            The events on the way.
+
+        Returns:
+            The reply.
+        """
+        return self._control.guard(self._perform, effect)
 
     def close(self) -> None:
         """Ends the pool; calls in progress are waited for, unless the run was stopped."""
         if self._pool is not None:
             self._pool.shutdown(wait=not self._control.stopped, cancel_futures=True)
             self._pool = None
+
+    def _perform(self, effect: Effect) -> Performance:
+        return under(self._policies, self._scope, self._carry_out, effect)
 
     def _carry_out(self, effect: Effect) -> Performance:
         match effect:
@@ -148,22 +159,14 @@ class Performer:
         except Exception as error:
             raise tool_failure(effect.name, error) from error
 
-    def _outcome(self, effect: CallTool) -> Performance:
-        try:
-            return Outcome((yield from self._perform(effect)))
-        except AgentStoppedError:
-            raise
-        except Exception as error:
-            return Outcome(error=error)
-
     def _together(self, effect: Together) -> Performance:
         calls = [self._services.with_state(call) for call in effect.effects]
         if len(calls) == 1:
-            return [(yield from self._outcome(calls[0]))]
+            return [(yield from self._attempt(calls[0]))]
         inbox: SimpleQueue[Event | Future[Outcome] | None] = SimpleQueue()
         with self._control.waking(lambda: inbox.put(None)):
-            outcomes = [self._outcome(call) for call in calls]
-            futures = [self._submit(self._collected, one, inbox.put) for one in outcomes]
+            attempts = [self._attempt(call) for call in calls]
+            futures = [self._submit(self._collected, one, inbox.put) for one in attempts]
             for future in futures:
                 future.add_done_callback(inbox.put)
             missing = len(futures)
@@ -206,18 +209,11 @@ class Performer:
         yield from told
         return result
 
+    def _attempt(self, call: CallTool) -> Performance:
+        return drive(self._services.attempt(call), self._perform)
+
     def _answer(self, interpreter: Interpreter, request: ToolRequest) -> Performance:
-        try:
-            value = yield from self._perform(self._services.bound(request))
-        except AgentStoppedError as error:
-            interpreter.fail(request, str(error))
-            if not request.alone:
-                interpreter.interrupt()  # this thread does not drive: the code has to be told
-            raise
-        except Exception as error:
-            interpreter.fail(request, str(error))
-        else:
-            interpreter.reply(request, value)
+        return drive(self._services.answer(interpreter, request), self._perform)
 
     def _collected(self, performance: Performance, tell: Callable[[Event], object]) -> Any:
         """Carries a performance out in a thread of the pool; its events go to `tell`."""

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import asyncio
+import threading
 from typing import Any
 
 import pytest
@@ -36,6 +38,23 @@ def test_can_be_subclassed() -> None:
     assert Rounded(1).call({"answer": 3.14159}) == 3.1
     with pytest.raises(TypeError, match="must be a number"):
         Rounded(1).call({"answer": "three"})
+
+
+def test_only_what_a_subclass_does_with_the_answer_is_done_in_a_thread() -> None:
+    class Threaded(FinalAnswerTool):
+        def forward(self, answer: object) -> object:
+            return [answer, threading.current_thread()]
+
+    async def main() -> list[Any]:
+        waited: list[bool] = []
+        asyncio.get_running_loop().call_soon(waited.append, True)
+        assert await FinalAnswerTool().acall({"answer": 1}) == 1
+        assert not waited
+        return await Threaded().acall({"answer": 2})  # type: ignore[return-value]
+
+    answer, thread = asyncio.run(main())
+    assert answer == 2
+    assert thread is not threading.current_thread()
 
 
 def test_can_take_more_than_the_answer() -> None:

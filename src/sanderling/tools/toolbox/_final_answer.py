@@ -28,6 +28,8 @@ class FinalAnswerTool(Tool):
 
     def __init__(self, answer_schema: JSONObject | None = None) -> None:
         super().__init__()
+        # To hand the answer on takes no thread; what a subclass does with it may take long.
+        self.thread_bound = self.thread_bound or type(self) is FinalAnswerTool
         if answer_schema is not None:
             self.answer_schema = answer_schema
             schema = json.dumps(answer_schema, ensure_ascii=False)
