@@ -207,11 +207,16 @@ class MissingExtraError(ImportError):
     def __init__(self, feature: str, extra: str, package: str) -> None:
         super().__init__(
             f"{feature} needs the package {package!r}, which is not installed. "
-            f"Install it with: pip install 'sanderling[{extra}]'",
+            f"Install it with: {install_command(extra)}",
             name=package,
         )
         self.feature = feature
         self.extra = extra
+
+
+def install_command(extra: str) -> str:
+    """Returns the command that installs an extra of the `sanderling` distribution."""
+    return f"pip install 'sanderling[{extra}]'"
 
 
 def _subclasses(kind: type[AgentError]) -> list[type[AgentError]]:
