@@ -410,6 +410,8 @@ def test_bad_definitions_are_refused(make: Make) -> None:
         make([ANSWER], max_steps=0)
     with pytest.raises(ValueError, match="executor type"):
         make([ANSWER], executor_type="nowhere")
+    with pytest.raises(ValueError, match="pip install nosuchmodule"):
+        make([ANSWER], additional_authorized_imports=["nosuchmodule"])
     with pytest.raises(TypeError, match="tool"):
         make([ANSWER], [7])
     with pytest.raises(TypeError, match="model"):
