@@ -141,8 +141,18 @@ class CodeAgent(MultiStepAgent):
             authorized_imports="any package" if "*" in imports else ", ".join(imports),
             code_block_opening_tag=self._tags.opening,
             code_block_closing_tag=self._tags.closing,
+            has_parallel=self._has_parallel,
             **self._prompt_variables(),
         )
+
+    @property
+    def _has_parallel(self) -> bool:
+        """Whether code surely has the function `parallel`; executors of others need not have it."""
+        if self.executor is None:
+            return type(self).create_python_executor is _create_python_executor
+        from sanderling.sandbox import InterpreterExecutor
+
+        return isinstance(self.executor, InterpreterExecutor)
 
     def _must_be_said(self) -> list[tuple[str, object]]:
         return [
