@@ -31,7 +31,9 @@
 """
 
 import builtins
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
+
+ErrorT = TypeVar("ErrorT", bound=Exception)
 
 
 class AgentError(Exception):
@@ -170,6 +172,17 @@ class SandboxError(Exception):
         self.message = message
         self.logs = logs
 
+    def dict(self) -> builtins.dict[str, str]:
+        """Returns the JSON form: ``{"type": class name, "message": text, "logs": text}``."""
+        return {"type": type(self).__name__, "message": str(self), "logs": self.logs}
+
+    @staticmethod
+    def from_dict(data: builtins.dict[str, str]) -> "SandboxError":
+        """Loads what `dict` wrote; a class that is not known here becomes `SandboxError`."""
+        kinds = {kind.__name__: kind for kind in _subclasses(SandboxError)}
+        kind = kinds.get(data.get("type", ""), SandboxError)
+        return kind(data.get("message", ""), data.get("logs", ""))
+
 
 class InterpreterError(SandboxError):
     """The code raised; the message is the traceback through the code's own lines."""
@@ -219,5 +232,5 @@ def install_command(extra: str) -> str:
     return f"pip install 'sanderling[{extra}]'"
 
 
-def _subclasses(kind: type[AgentError]) -> list[type[AgentError]]:
+def _subclasses(kind: type[ErrorT]) -> list[type[ErrorT]]:
     return [kind, *(deep for child in kind.__subclasses__() for deep in _subclasses(child))]
