@@ -31,7 +31,9 @@
 """
 
 import builtins
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
+
+ErrorT = TypeVar("ErrorT", bound=Exception)
 
 
 class AgentError(Exception):
@@ -170,6 +172,17 @@ class SandboxError(Exception):
         self.message = message
         self.logs = logs
 
+    def dict(self) -> builtins.dict[str, str]:
+        """Returns the JSON form: ``{"type": class name, "message": text, "logs": text}``."""
+        return {"type": type(self).__name__, "message": str(self), "logs": self.logs}
+
+    @staticmethod
+    def from_dict(data: builtins.dict[str, str]) -> "SandboxError":
+        """Loads what `dict` wrote; a class that is not known here becomes `SandboxError`."""
+        kinds = {kind.__name__: kind for kind in _subclasses(SandboxError)}
+        kind = kinds.get(data.get("type", ""), SandboxError)
+        return kind(data.get("message", ""), data.get("logs", ""))
+
 
 class InterpreterError(SandboxError):
     """The code raised; the message is the traceback through the code's own lines."""
@@ -207,12 +220,17 @@ class MissingExtraError(ImportError):
     def __init__(self, feature: str, extra: str, package: str) -> None:
         super().__init__(
             f"{feature} needs the package {package!r}, which is not installed. "
-            f"Install it with: pip install 'sanderling[{extra}]'",
+            f"Install it with: {install_command(extra)}",
             name=package,
         )
         self.feature = feature
         self.extra = extra
 
 
-def _subclasses(kind: type[AgentError]) -> list[type[AgentError]]:
+def install_command(extra: str) -> str:
+    """Returns the command that installs an extra of the `sanderling` distribution."""
+    return f"pip install 'sanderling[{extra}]'"
+
+
+def _subclasses(kind: type[ErrorT]) -> list[type[ErrorT]]:
     return [kind, *(deep for child in kind.__subclasses__() for deep in _subclasses(child))]

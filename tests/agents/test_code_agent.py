@@ -231,6 +231,24 @@ def test_a_reply_cut_off_at_the_limit_is_named_as_such_and_not_run(
     assert step.code_action is None
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "html = '<b></code>'",
+        'html = """<pre>\n</code></pre>"""',
+        "html = f'{1}</code>'",
+        "print('Observation: rain')",
+    ],
+)
+def test_a_stop_sequence_within_a_string_is_explained(make: Make, line: str) -> None:
+    agent = make([code(line), ANSWER])
+    assert agent.run("t") == "done"
+    said = str(steps(agent)[0].error)
+    assert "unterminated" in said
+    assert "'</cod' + 'e>'" in said
+    assert "'Observation:'" in said
+
+
 @both_drivers
 def test_tools_called_together_run_together(make: Make, driver: Driver) -> None:
     meeting = threading.Barrier(4)
@@ -410,6 +428,8 @@ def test_bad_definitions_are_refused(make: Make) -> None:
         make([ANSWER], max_steps=0)
     with pytest.raises(ValueError, match="executor type"):
         make([ANSWER], executor_type="nowhere")
+    with pytest.raises(ValueError, match="pip install nosuchmodule"):
+        make([ANSWER], additional_authorized_imports=["nosuchmodule"])
     with pytest.raises(TypeError, match="tool"):
         make([ANSWER], [7])
     with pytest.raises(TypeError, match="model"):

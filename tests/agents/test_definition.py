@@ -49,6 +49,34 @@ def answer(value: Any) -> ChatMessage:
 # --- Arguments ------------------------------------------------------------------------------------
 
 
+class OwnAgent(CodeAgent):
+    """An agent with an argument more."""
+
+    def __init__(self, patience: int = 1, **kwargs: Any) -> None:
+        self.patience = patience
+        super().__init__(**kwargs)
+
+
+@pytest.mark.parametrize("kind", [CodeAgent, ToolCallingAgent, OwnAgent])
+@pytest.mark.parametrize(
+    ("wrong", "meant"),
+    [("max_step", "max_steps"), ("plan_interval", "planning_interval"), ("frobnicate", None)],
+)
+def test_an_argument_that_there_is_not(
+    kind: type[MultiStepAgent], wrong: str, meant: str | None
+) -> None:
+    arguments: dict[str, Any] = {wrong: 3}
+    with pytest.raises(TypeError) as caught:
+        kind(tools=[], model=EchoModel(), **arguments)
+    told = f"{kind.__name__}() got an unexpected keyword argument {wrong!r}."
+    assert str(caught.value) == (f"{told} Did you mean {meant!r}?" if meant else told)
+
+
+def test_an_argument_of_a_class_of_ones_own_is_meant_as_well() -> None:
+    with pytest.raises(TypeError, match=r"OwnAgent\(\) got an .* Did you mean 'patience'"):
+        OwnAgent(tools=[], model=EchoModel(), patienc=3)
+
+
 @pytest.mark.parametrize("kind", [CodeAgent, ToolCallingAgent])
 def test_every_argument_of_both_eras_is_taken_together(kind: type[MultiStepAgent]) -> None:
     def callback(memory_step: ActionStep, agent: MultiStepAgent) -> None: ...

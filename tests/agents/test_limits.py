@@ -14,6 +14,7 @@ from sanderling import (
     CodeAgent,
     LogLevel,
     MessageRole,
+    MultiStepAgent,
     Price,
     RunLimits,
     RunResult,
@@ -22,6 +23,7 @@ from sanderling import (
     ToolCallingAgent,
     tool,
 )
+from sanderling.loop import CodeOutputDelta, Event, NestedEvent, ToolOutput
 from support.drivers import Driver, both_drivers
 from support.play import says
 
@@ -123,6 +125,55 @@ def test_a_limit_holds_for_the_whole_tree_and_is_never_exceeded(driver: Driver) 
     with pytest.raises(AgentLimitError, match="20 steps"):
         driver.run(manager, "Go.", limits=RunLimits(steps=20))
     assert len(model.requests) == 19  # and one of the manager
+
+
+def events_until_the_end(driver: Driver, agent: MultiStepAgent, limits: RunLimits) -> list[Event]:
+    """Returns the events of a run that ends at a limit, those of its managed agents unpacked."""
+    seen: list[Event] = []
+
+    def watch() -> None:
+        for event in agent.run("Go.", stream=True, limits=limits):
+            seen.append(event)  # noqa: PERF402 - what came before the error counts
+
+    async def awatch() -> None:
+        async for event in agent.astream("Go.", limits=limits):
+            seen.append(event)  # noqa: PERF401 - as above
+
+    with pytest.raises(AgentLimitError) as caught:
+        asyncio.run(awatch()) if driver.name == "async" else watch()
+    assert caught.value.result.state == "limit_error"
+    return [event.event if isinstance(event, NestedEvent) else event for event in seen]
+
+
+@both_drivers
+@pytest.mark.parametrize("limits", [RunLimits(steps=3), RunLimits(tool_calls=2)], ids=str)
+def test_a_limit_reached_by_a_managed_agent_is_no_failure_of_a_tool(
+    driver: Driver, limits: RunLimits
+) -> None:
+    # The managed agent has limits of its own as well, which are not reached.
+    child = seeker(endless(), name="child", description="d", limits=RunLimits(steps=9))
+    asking = ScriptedModel([says(None, ("child", {"task": "Seek."}))])
+    manager = ToolCallingAgent([], asking, managed_agents=[child], verbosity_level=LogLevel.OFF)
+    events = events_until_the_end(driver, manager, limits)
+    told = [event.observation for event in events if isinstance(event, ToolOutput)]
+    assert set(told) == {"nothing"}
+    assert not any(isinstance(event, ActionStep) and event.error for event in events)
+    assert len(asking.requests) == 1
+    step = manager.memory.steps[-1]
+    assert isinstance(step, ActionStep)
+    assert isinstance(step.error, AgentLimitError)
+
+
+@both_drivers
+def test_code_hears_nothing_of_a_limit_that_a_managed_agent_reached(driver: Driver) -> None:
+    child = seeker(endless(), name="child", description="d")
+    code = "<code>\ntry:\n    child('Seek.')\nexcept Exception as e:\n    print('told', e)\n</code>"
+    manager = CodeAgent(
+        [], ScriptedModel([code]), managed_agents=[child], verbosity_level=LogLevel.OFF
+    )
+    with manager:
+        events = events_until_the_end(driver, manager, RunLimits(steps=3))
+    assert not any(isinstance(event, CodeOutputDelta) for event in events)
 
 
 @both_drivers

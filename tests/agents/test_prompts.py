@@ -13,6 +13,7 @@ import pytest
 from sanderling import (
     EMPTY_PROMPT_TEMPLATES,
     CodeAgent,
+    LocalPythonExecutor,
     LogLevel,
     ModelProfile,
     MultiStepAgent,
@@ -108,6 +109,19 @@ def test_a_prompt_for_code_in_every_combination(
             opening = "```python"
         assert opening in prompt
         assert opening == "<code>" or "<code>" not in prompt
+
+
+def test_parallel_is_spoken_of_where_code_has_it() -> None:
+    class Other(CodeAgent):
+        def create_python_executor(self) -> Any:
+            return lambda code: (None, code, False)
+
+    with LocalPythonExecutor() as ours:
+        assert "parallel(" in code_agent(executor=ours).system_prompt
+    assert "parallel(" in code_agent().system_prompt
+    assert "parallel(" not in code_agent(executor=lambda code: (None, "")).system_prompt
+    other = Other([add], ScriptedModel([]), verbosity_level=LogLevel.OFF)
+    assert "parallel(" not in other.system_prompt
 
 
 @pytest.mark.parametrize("tools", [[], [add, Slow()]])

@@ -171,6 +171,26 @@ def test_a_server_that_is_down() -> None:
     assert_failed(done, url)
 
 
+def test_asking_again_is_told_on_standard_error() -> None:
+    busy = fails(503, "[b]busy\x1b[2J\nsanderling: all is well", retry_after="0")
+    with serving(busy, busy, ANSWERING) as server:
+        done = sanderling("What is 25 times 31?", *at(server))
+    assert "Out - Final answer: 775" in done.stdout
+    assert "busy" not in done.stdout
+    first, second = done.stderr.splitlines()
+    assert first.startswith("sanderling: Attempt 1 of 5 failed, the next one is in 0.0 s: ")
+    assert "[b]busy\\x1b[2J sanderling: all is well" in first
+    assert second.startswith("sanderling: Attempt 2 of 5 failed")
+
+
+@pytest.mark.parametrize("option", ["--quiet", "--verbosity-level=0"])
+def test_asking_again_is_not_told_where_only_errors_are(option: str) -> None:
+    with serving(fails(503, "busy", retry_after="0"), ANSWERING) as server:
+        done = sanderling("What is 25 times 31?", option, *at(server))
+    assert done.stdout.endswith("775\n")
+    assert done.stderr == ""
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -260,15 +260,15 @@ def test_the_answer_that_was_forced_at_the_limit() -> None:
     show(screen, step, FinalAnswerStep("about 42"))
     assert screen.lines == [
         "Error: Reached max steps (2) without a final answer.",
-        "[Step 3: Duration 0.50 seconds| Input tokens: 1,000 | Output tokens: 20]",
         "Out - Final answer: about 42",
+        "[Step 3: Duration 0.50 seconds| Input tokens: 1,000 | Output tokens: 20]",
     ]
 
 
 def test_an_answer_that_was_sent_back_is_not_shown_as_the_answer() -> None:
     screen = Screen()
     error = AgentError("Check 'positive' failed.")
-    show(screen, finished(code_action="x", action_output=-1, is_final_answer=True, error=error))
+    show(screen, finished(code_action="x", action_output=-1, error=error))
     assert "Final answer" not in screen.text
     assert screen.lines[0] == "Error: Check 'positive' failed."
 

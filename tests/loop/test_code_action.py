@@ -135,6 +135,7 @@ def test_code_that_fails_keeps_what_it_printed() -> None:
 def test_a_mark_in_a_string_at_which_the_model_was_stopped_is_explained() -> None:
     steps, _ = play(says('<code>\nhtml = "<b>'), says('<code>\nhtml = "<b>\n</code>'), FINAL)
     assert "'</cod' + 'e>'" in str(steps[0].error)
+    assert "'Observation:'" in str(steps[0].error)  # it may have been that
     assert "</cod'" not in str(steps[1].error)  # a plain mistake
 
 

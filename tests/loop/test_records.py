@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,7 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from sanderling.errors import AgentError, AgentToolExecutionError, MissingExtraError
+from sanderling.errors import (
+    AgentError,
+    AgentToolExecutionError,
+    InterpreterError,
+    MissingExtraError,
+    SandboxCrashed,
+    SandboxTimeout,
+    SandboxViolation,
+)
 from sanderling.loop import (
     ActionOutput,
     CallTool,
@@ -28,6 +37,8 @@ from sanderling.loop import (
     StepStarted,
     Together,
     ToolOutput,
+    code_result_from_dict,
+    code_result_to_dict,
     effect_from_dict,
     event_from_dict,
     event_to_dict,
@@ -38,6 +49,7 @@ from sanderling.messages import (
     ChatMessageToolCallFunction,
     ChatMessageToolCallStreamDelta,
 )
+from sanderling.sandbox import CodeResult
 from support.memories import actions, calls, data_url, errors, messages, plain, plans, steps, text
 from support.memories import usage as usages
 
@@ -214,6 +226,33 @@ def test_an_outcome_comes_back(outcome: Outcome) -> None:
     assert again.value == outcome.value
     assert type(again.error) is type(outcome.error)
     assert str(again.error) == str(outcome.error)
+
+
+sandbox_errors = st.sampled_from(
+    [InterpreterError, SandboxTimeout, SandboxCrashed, SandboxViolation]
+).flatmap(lambda kind: st.builds(kind, text, text))
+results = st.builds(
+    CodeResult, plain, text, text, st.booleans(), st.none() | sandbox_errors, numbers
+)
+
+
+@settings(max_examples=50, deadline=None)
+@given(results)
+def test_what_came_of_code_comes_back(result: CodeResult) -> None:
+    written = code_result_to_dict(result, exact=True)
+    again = code_result_from_dict(json.loads(json.dumps(written)))
+    assert code_result_to_dict(again, exact=True) == written
+    assert code_result_to_dict(again) == code_result_to_dict(result)
+    assert replace(again, error=None) == replace(result, error=None)
+    assert type(again.error) is type(result.error)
+    if result.error is not None and again.error is not None:
+        assert (str(again.error), again.error.logs) == (str(result.error), result.error.logs)
+
+
+@pytest.mark.parametrize("data", [{}, {"type": "Outcome"}, {"type": "CodeResult", "error": 3}])
+def test_what_is_no_result_of_code_is_refused(data: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="this is no CodeResult"):
+        code_result_from_dict(data)
 
 
 @settings(max_examples=150, deadline=None)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from console.screen import Screen
-from sanderling.console import LogLevel
+from sanderling.console import AgentLogger, LogLevel
 from sanderling.errors import AgentParsingError
 from sanderling.memory import (
     ActionStep,
@@ -69,6 +69,14 @@ def test_in_detail_it_shows_what_the_model_was_sent() -> None:
     screen = Screen()
     lived().replay(screen.logger, detailed=True)
     assert screen.text.count("the system prompt") == 3  # itself, and as sent in two of the steps
+
+
+def test_steps_are_called_as_they_were_while_they_ran() -> None:
+    screen = Screen()
+    memory = AgentMemory("p")
+    memory.steps = [ActionStep(1), ActionStep(2), ActionStep()]
+    memory.replay(AgentLogger(console=screen.logger.console, first_step=0))
+    assert [line.strip("━ ") for line in screen.lines] == ["Step 0", "Step 1", "Step"]
 
 
 def test_off_stays_off() -> None:

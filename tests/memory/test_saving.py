@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -32,6 +33,7 @@ from sanderling.messages import (
     MessageRole,
     Timing,
 )
+from sanderling.tools.agent_types import AgentAudio
 from support.memories import steps, text
 
 
@@ -139,6 +141,52 @@ def test_an_image_that_cannot_be_read_any_more_is_an_error_and_not_a_gap(tmp_pat
     with pytest.raises(FileNotFoundError, match=r"gone\.png"):
         memory.dict()
     assert "gone.png" in json.dumps(memory.get_succinct_steps())
+
+
+SAMPLES = np.linspace(-1, 1, 8)
+
+
+@pytest.mark.parametrize(
+    "samples", [SAMPLES, SAMPLES.astype("float32"), SAMPLES.reshape(2, 4)], ids=str
+)
+def test_sound_is_inside(samples: Any) -> None:
+    memory = remembered(FinalAnswerStep({"song": AgentAudio(samples, 8_000), "name": "la"}))
+    (step,) = again(memory).steps
+    assert isinstance(step, FinalAnswerStep)
+    song = step.output["song"]
+    assert isinstance(song, AgentAudio)
+    assert song.samplerate == 8_000
+    assert song.to_raw().dtype == samples.dtype
+    assert np.array_equal(song.to_raw(), samples)
+    assert step.output["name"] == "la"
+
+
+def test_sound_of_a_file_is_inside(tmp_path: Path) -> None:
+    path = tmp_path / "song.wav"
+    path.write_bytes(Path(AgentAudio(SAMPLES, 8_000).to_string()).read_bytes())
+    song = AgentAudio(path)
+    saved = remembered(FinalAnswerStep([song, 1])).to_json()
+    assert repr(song) == f"<AgentAudio of {str(path)!r}>"  # it was not changed by that
+    path.unlink()
+    (step,) = AgentMemory.from_json(saved).steps
+    assert isinstance(step, FinalAnswerStep)
+    assert step.output[0].samplerate == 8_000
+    assert np.allclose(step.output[0].to_raw(), SAMPLES, atol=1e-4)
+    (step,) = again(remembered(FinalAnswerStep([song, 1]))).steps  # the file is gone
+    assert isinstance(step, FinalAnswerStep)
+    assert "song.wav" in repr(step.output[0])
+    assert step.output[1] == 1
+
+
+@pytest.mark.parametrize(
+    ("samples", "rate"), [("/etc/passwd", 8_000), ([0.5], 8_000), ({"$": "none"}, 8_000)], ids=str
+)
+def test_saved_sound_is_never_a_file(samples: object, rate: object) -> None:
+    data = {"$": "audio", "rate": rate, "samples": samples}
+    form = {"type": "FinalAnswerStep", "output": {"$": "value", "data": data, "blobs": []}}
+    saved = {"version": 1, "system_prompt": "p", "steps": [form]}
+    with pytest.raises(ValueError, match="no sound"):
+        AgentMemory.from_dict(saved)
 
 
 def run(count: int, planning_interval: int | None = None) -> AgentMemory:

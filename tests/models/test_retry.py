@@ -124,6 +124,22 @@ def test_no_repeating(way: Way) -> None:
         way(retries(time, attempts=1), server)
 
 
+@ways
+def test_each_attempt_that_is_followed_by_another_is_told(
+    way: Way, caplog: pytest.LogCaptureFixture
+) -> None:
+    with pytest.raises(AgentGenerationError):
+        way(retries(Time(), attempts=3), Server(*(passing() for _ in range(3))))
+    assert [(each.name, each.levelname, each.getMessage()) for each in caplog.records] == [
+        (
+            "sanderling.models",
+            "WARNING",
+            f"Attempt {number} of 3 failed, the next one is in {number}.0 s: Busy.",
+        )
+        for number in (1, 2)
+    ]
+
+
 def test_an_interrupt_while_waiting_comes_through() -> None:
     def interrupted(seconds: float) -> None:
         raise KeyboardInterrupt

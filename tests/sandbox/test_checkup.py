@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from sanderling.sandbox import Attempt, Checkup, Wall, check_up
+from sanderling.sandbox import Attempt, Checkup, Wall, check_up, try_executors
 from sanderling.sandbox._checkup import try_to_fill, try_to_run_on
 from support.processes import sandboxes
 from support.sandbox import interpreter
@@ -61,6 +62,18 @@ def test_nothing_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     check_up()
     assert dict(os.environ) == before
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_provider_whose_package_is_missing_names_its_extra(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    providers = ("e2b", "modal", "blaxel")
+    for package in providers:
+        monkeypatch.setitem(sys.modules, package, None)  # how Python says: not there
+    found = {each.name: each for each in try_executors()}
+    for name in providers:
+        assert not found[name].works
+        assert f"pip install 'sanderling[{name}]'" in found[name].detail
 
 
 @pytest.mark.parametrize(

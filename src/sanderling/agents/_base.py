@@ -71,8 +71,8 @@ class MultiStepAgent(Definition, ByHand, OldNames):
             `Compaction`: functions from messages to messages, which may be async.
 
     Raises:
-        TypeError: The model, a tool or a managed agent is none, or the output type cannot be
-            described.
+        TypeError: The model, a tool or a managed agent is none, the output type cannot be
+            described, or there is no argument of such a name.
         ValueError: Two tools or agents have one name, a name is no identifier, a managed agent has
             no name or description, or two arguments contradict each other.
     """

@@ -38,6 +38,7 @@ class CodeAgent(MultiStepAgent):
         prompt_templates: See there.
         additional_authorized_imports: Modules that the code may import beside
             `sanderling.sandbox.BASE_BUILTIN_MODULES`; ``"pkg"`` covers its submodules, ``"*"`` all.
+            Those of packages have to be installed where the code runs, or are installed there.
         executor: Runs the code, in the place of what the next two would make: an executor of this
             library, or of your own; see `PythonExecutor`. It is yours: all runs of the agent share
             it and its variables, and only `cleanup` ends it.
@@ -54,7 +55,8 @@ class CodeAgent(MultiStepAgent):
         use_e2b_executor: The old way to say ``executor_type="e2b"``.
 
     Raises:
-        ValueError: There is no such executor type, or two settings contradict each other.
+        ValueError: There is no such executor type, two settings contradict each other, or the code
+            runs with this Python and a module that it may import is not installed.
         TypeError: The executor has no such setting.
     """
 
@@ -139,8 +141,18 @@ class CodeAgent(MultiStepAgent):
             authorized_imports="any package" if "*" in imports else ", ".join(imports),
             code_block_opening_tag=self._tags.opening,
             code_block_closing_tag=self._tags.closing,
+            has_parallel=self._has_parallel,
             **self._prompt_variables(),
         )
+
+    @property
+    def _has_parallel(self) -> bool:
+        """Whether code surely has the function `parallel`; executors of others need not have it."""
+        if self.executor is None:
+            return type(self).create_python_executor is _create_python_executor
+        from sanderling.sandbox import InterpreterExecutor
+
+        return isinstance(self.executor, InterpreterExecutor)
 
     def _must_be_said(self) -> list[tuple[str, object]]:
         return [

@@ -6,7 +6,7 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Never, Self, cast
 
 from sanderling.console import AgentLogger, LogLevel, RunPrinter
 from sanderling.loop import AnswerType
@@ -20,7 +20,7 @@ from ._form import agent_form, agent_from
 from ._governance import Governance
 from ._managed import delegates
 from ._old_prompts import Described, check_says, old_tags
-from ._parts import as_agents, at_least_one, check_name, named_tools
+from ._parts import as_agents, at_least_one, check_name, named_tools, refuse_unknown
 from ._plans import planning
 from ._prompts import PromptTemplates, checked_templates, load_templates, render
 from ._recall import RecallTool
@@ -100,7 +100,9 @@ class Definition(ABC):
         approve: ApprovalPolicy | None = None,
         policies: Sequence[Policy] = (),
         history_processors: Sequence[Compaction | MessageProcessor] = (),
+        **unknown: Never,
     ) -> None:
+        refuse_unknown(type(self), unknown)
         if prompt_templates is not None and system_prompt is not None:
             raise ValueError("prompt_templates has a system prompt: leave out system_prompt")
         if on_generation_error not in ("raise", "record"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+import inspect
 import keyword
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -25,6 +27,30 @@ def check_name(name: str | None) -> str | None:
     if name is not None and (not name.isidentifier() or keyword.iskeyword(name)):
         raise ValueError(f"an agent's name must be a Python identifier, not {name!r}")
     return name
+
+
+def refuse_unknown(agent_class: type, given: Iterable[str]) -> None:
+    """Checks that no argument is left that no constructor of an agent knows.
+
+    Args:
+        agent_class: The class of the agent, which the error names.
+        given: The names of the arguments that are left.
+
+    Raises:
+        TypeError: There is one; the message names a close one that is known.
+    """
+    for name in given:
+        known = {
+            parameter.name
+            for kind in agent_class.__mro__
+            for parameter in inspect.signature(kind).parameters.values()
+            if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+        }
+        close = difflib.get_close_matches(name, known, 1)
+        guess = f" Did you mean {close[0]!r}?" if close else ""
+        raise TypeError(
+            f"{agent_class.__name__}() got an unexpected keyword argument {name!r}.{guess}"
+        )
 
 
 def at_least_one(name: str, number: int | None) -> int | None:

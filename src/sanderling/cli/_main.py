@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -78,7 +80,7 @@ def _run(arguments: Arguments) -> int:
         api_key=arguments.api_key,
     )
     logger.log(reason, style="dim")
-    with _agent(arguments, model, logger) as agent:
+    with _warnings_shown(logger.level), _agent(arguments, model, logger) as agent:
         answer = agent.run(arguments.task)
     if not logger.shows(LogLevel.INFO):
         _print_bare(str(answer))
@@ -116,10 +118,37 @@ def _print_bare(answer: str) -> None:
         print(answer.encode(encoding, "backslashreplace").decode(encoding))
 
 
-def _complain(message: str) -> None:
+class _OnStandardError(logging.Handler):
+    """Shows log records on standard error, from `LogLevel.INFO` on."""
+
+    def __init__(self, level: LogLevel | int) -> None:
+        super().__init__()
+        self._logger = _standard_error(level)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._logger.log(f"sanderling: {record.getMessage()}", style="yellow")
+
+
+@contextlib.contextmanager
+def _warnings_shown(level: LogLevel | int) -> Iterator[None]:
+    """Shows what the library warns of, such as that a model is asked again."""
+    handler = _OnStandardError(level)
+    log = logging.getLogger("sanderling")
+    log.addHandler(handler)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+
+
+def _standard_error(level: LogLevel | int = LogLevel.INFO) -> AgentLogger:
     from rich.console import Console
 
-    AgentLogger(console=Console(stderr=True, highlight=False)).log_error(message)
+    return AgentLogger(level, Console(stderr=True, highlight=False))
+
+
+def _complain(message: str) -> None:
+    _standard_error().log_error(message)
 
 
 def _told(error: Exception) -> str:

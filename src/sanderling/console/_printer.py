@@ -152,9 +152,9 @@ class RunPrinter:
             self._logger.log(indented(f"Observations: {excerpt(observations, MAX_BLOCK)}"))
         if step.error is not None:
             self._show_error(str(step.error))
-        elif step.is_final_answer:
+        if step.is_final_answer:  # with an error as well, where it was forced at the last step
             self._show_answer(step.action_output)
-        elif step.code_action is not None:
+        elif step.error is None and step.code_action is not None:
             value = excerpt(text_of(step.action_output), MAX_VALUE)
             self._logger.log(indented(f"Out: {value}"))
         self._monitor.update_metrics(step, self._agent)

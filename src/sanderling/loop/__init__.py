@@ -31,6 +31,7 @@ from ._events import (
 from ._parsing import CodeTags, extract_code
 from ._planning import Planning, PlanRequest
 from ._react import checked, react
+from ._records import code_result_from_dict, code_result_to_dict
 from ._run import Run, RunResult
 from ._tool_action import ToolAction
 
@@ -63,6 +64,8 @@ __all__ = [
     "ToolAction",
     "ToolOutput",
     "checked",
+    "code_result_from_dict",
+    "code_result_to_dict",
     "effect_from_dict",
     "event_from_dict",
     "event_to_dict",

@@ -67,18 +67,22 @@ class CodeAction:
 
     def _hint(self, read: CodeReply, error: str) -> str:
         """Returns what to add to an error that the model cannot understand by itself."""
-        closing = self.tags.closing
-        if not read.was_stopped or "unterminated" not in error or len(closing) < 2:
+        marks = [mark for mark in self._stops if len(mark) > 2]
+        if not marks or not read.was_stopped or "unterminated" not in error:
             return ""
-        halves = f"{closing[:-2]!r} + {closing[-2:]!r}"
+        named, last = ", ".join(map(repr, marks)), marks[-1]
         return (
-            f"\nYour code ended where it first held {closing!r}, which ends a block wherever it "
-            f"stands. Where a string has to hold it, put it together from {halves}."
+            f"\nYour reply ended where it first held one of these: {named}. They end it wherever "
+            "they stand. Where a string has to hold one of them, put it together from two pieces, "
+            f"such as {last[:-2]!r} + {last[-2:]!r}."
         )
+
+    @property
+    def _stops(self) -> tuple[str, ...]:
+        return (*self.stop_sequences, *self.tags.stop_sequences)
 
     def _request(self) -> dict[str, Any]:
         if self.structured:
             # A stop sequence inside the JSON would leave half an object.
             return {"options": {"response_format": STRUCTURED_REPLY, **self.options}}
-        stops = (*self.stop_sequences, *self.tags.stop_sequences)
-        return {"stop_sequences": stops, "options": self.options}
+        return {"stop_sequences": self._stops, "options": self.options}

@@ -45,7 +45,10 @@ class Generate(Effect):
 
 @dataclass(frozen=True, slots=True)
 class ExecuteCode(Effect):
-    """Run code in the sandbox of the run. The reply is a `sanderling.sandbox.CodeResult`."""
+    """Run code in the sandbox of the run. The reply is a `sanderling.sandbox.CodeResult`.
+
+    `code_result_to_dict` and `code_result_from_dict` are the JSON form of that.
+    """
 
     code: str
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import builtins
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import Field, fields
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, TypeVar
 
 from sanderling._show import text_of
-from sanderling.errors import AgentError
+from sanderling.errors import AgentError, SandboxError
 from sanderling.memory import (
     Form,
     MemoryStep,
@@ -22,7 +22,12 @@ from sanderling.memory import (
 )
 
 if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
     from sanderling.messages import JSONObject, JSONValue
+    from sanderling.sandbox import CodeResult
+
+    RecordT = TypeVar("RecordT", bound=DataclassInstance)
 
 Write: TypeAlias = "Callable[[object], JSONValue]"
 
@@ -47,12 +52,7 @@ class Record:
 
     def form(self, write: Write) -> JSONObject:
         """Returns the JSON form; `write` says how values that may be anything are written."""
-        form: JSONObject = {"type": type(self).__name__}
-        for field in fields(self):
-            value = getattr(self, field.name)
-            special = FORMS.get(field.name)
-            form[field.name] = special.write(value, write) if special else write(value)
-        return form
+        return fields_form(self, write)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
@@ -63,21 +63,59 @@ class Record:
         Raises:
             ValueError: The data is of another class, or broken.
         """
-        try:
-            if data["type"] != cls.__name__:
-                raise ValueError(f"it is of the type {data['type']!r:.80}")
-            known = {field.name for field in fields(cls)}
-            return cls(
-                **{
-                    name: FORMS[name].read(form) if name in FORMS else value_of(form)
-                    for name, form in data.items()
-                    if name in known
-                }
-            )
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise ValueError(
-                f"this is no {cls.__name__}: {type(error).__name__}: {error}"
-            ) from error
+        return fields_of(cls, data)
+
+
+def fields_form(record: DataclassInstance, write: Write) -> JSONObject:
+    """Returns the JSON form of a dataclass, with the class name under ``"type"``."""
+    form: JSONObject = {"type": type(record).__name__}
+    for field in fields(record):
+        value = getattr(record, field.name)
+        special = FORMS.get(field.name)
+        form[field.name] = special.write(value, write) if special else write(value)
+    return form
+
+
+def fields_of(kind: type[RecordT], data: Mapping[str, Any]) -> RecordT:
+    """Makes what `fields_form` described; see `Record.from_dict`.
+
+    Raises:
+        ValueError: The data is of another class, or broken.
+    """
+    try:
+        if data["type"] != kind.__name__:
+            raise ValueError(f"it is of the type {data['type']!r:.80}")
+        known = {field.name for field in fields(kind)}
+        return kind(
+            **{
+                name: FORMS[name].read(form) if name in FORMS else value_of(form)
+                for name, form in data.items()
+                if name in known
+            }
+        )
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise ValueError(f"this is no {kind.__name__}: {type(error).__name__}: {error}") from error
+
+
+def code_result_to_dict(result: CodeResult, *, exact: bool = False) -> JSONObject:
+    """Returns what came of code as JSON: the reply to `ExecuteCode`, as a journal keeps it.
+
+    Args:
+        result: The result.
+        exact: See `Record.dict`.
+    """
+    return fields_form(result, exact_form if exact else json_form)
+
+
+def code_result_from_dict(data: Mapping[str, Any]) -> CodeResult:
+    """Makes the result that `code_result_to_dict` described; see `Record.from_dict`.
+
+    Raises:
+        ValueError: The data is something else, or broken.
+    """
+    from sanderling.sandbox import CodeResult
+
+    return fields_of(CodeResult, data)
 
 
 def each(
@@ -96,7 +134,7 @@ def each(
 def _error_form(error: Exception | None, _: Write) -> JSONValue:
     if error is None:
         return None
-    if isinstance(error, AgentError):
+    if isinstance(error, AgentError | SandboxError):
         return {**error.dict()}
     return {"type": type(error).__name__, "message": text_of(error)}
 
@@ -105,9 +143,10 @@ def _error_of(form: Mapping[str, str] | None) -> Exception | None:
     """Returns an error; one that is not of a run stays such that it ends a run."""
     if form is None:
         return None
-    error = AgentError.from_dict({**form})
-    if type(error).__name__ == form["type"]:
-        return error
+    for kind in (AgentError, SandboxError):
+        error = kind.from_dict({**form})
+        if type(error).__name__ == form["type"]:
+            return error
     return RuntimeError(f"{form['type']}: {form['message']}")
 
 

@@ -56,13 +56,15 @@ def json_form(value: object) -> JSONValue:
 def exact_form(value: object) -> JSONValue:
     """Returns a JSON form from which `value_of` rebuilds the value.
 
-    Plain JSON stays as it is; tuples, sets, bytes, dates, big numbers, arrays, tables and images
-    are written as the sandbox's wire writes them. What has no form there leaves its repr.
+    Plain JSON stays as it is; tuples, sets, bytes, dates, big numbers, arrays, tables, images and
+    sound are written as the sandbox's wire writes such. What has no form there leaves its repr.
     """
     from sanderling.sandbox.kernel import CodecError, encode, stand_in
 
+    from ._sounds import Sounds
+
     try:
-        data, blobs = encode(value, stay=stand_in)
+        data, blobs = encode(value, Sounds(), stay=stand_in)
     except CodecError:
         data, blobs = stand_in(value), []
     if data is value:
@@ -80,8 +82,10 @@ def value_of(form: Any) -> Any:
         return form
     from sanderling.sandbox.kernel import Frame
 
+    from ._sounds import Sounds
+
     blobs = [memoryview(base64.b64decode(blob, validate=True)) for blob in form["blobs"]]
-    return Frame("value", {"value": form["data"]}, blobs, tagged=True).value("value")
+    return Frame("value", {"value": form["data"]}, blobs, tagged=True).value("value", Sounds())
 
 
 def _text(blob: Blob) -> str:

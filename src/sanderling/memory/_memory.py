@@ -136,8 +136,8 @@ class AgentMemory:
         """Returns the JSON form of everything, with the version of the format.
 
         `from_dict` makes a memory that reads the same to a model, step by step. Images are inside,
-        as ``data:`` URLs. A value that is no plain data (an instance of a class, a connection)
-        leaves its repr, a dataclass its fields.
+        as ``data:`` URLs, and so are the samples of sound. A value that is no plain data (an
+        instance of a class, a connection) leaves its repr, a dataclass its fields.
 
         Raises:
             OSError: The file of an image cannot be read.

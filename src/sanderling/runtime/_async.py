@@ -139,6 +139,8 @@ class AsyncPerformer:
                 services.spend(errand.usage)
             yield Done(errand.report())
         except Exception as error:
+            if services.is_ended_by(error):
+                raise
             raise tool_failure(effect.name, error) from error
 
     async def _alone(self, call: CallTool) -> list[Outcome]:

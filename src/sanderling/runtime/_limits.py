@@ -94,6 +94,11 @@ class Meter:
         self._steps = self._calls = self._tokens = 0
         self._cost = 0.0
         self._in_step: set[Run] = set()
+        self._refusals: set[AgentLimitError] = set()
+
+    def has_raised(self, error: Exception) -> bool:
+        """Tells whether an error says that one of these limits is reached, and not another's."""
+        return error in self._refusals
 
     def __call__(self, effect: Effect, scope: Scope) -> Generator[Effect | Event, Any, Any]:
         """Lets an effect through that stays within the limits. See `Policy`."""
@@ -107,7 +112,7 @@ class Meter:
                 return reply
             case CallTool() if effect.name != _FINAL_ANSWER:
                 with self._lock:
-                    _admit("tool calls", self._calls, self._limits.tool_calls)
+                    self._admit("tool calls", self._calls, self._limits.tool_calls)
                     self._calls += 1
             case Notify(step=ActionStep()):
                 self._in_step.discard(scope.run)
@@ -115,12 +120,12 @@ class Meter:
 
     def _admit_request(self, scope: Scope) -> None:
         limits = self._limits
-        _admit("tokens", self._tokens, limits.tokens)
+        self._admit("tokens", self._tokens, limits.tokens)
         if limits.cost is not None:
             self._price(scope)
-            _admit("cost", self._cost, limits.cost)
+            self._admit("cost", self._cost, limits.cost)
         if scope.run not in self._in_step:
-            _admit("steps", self._steps, limits.steps)
+            self._admit("steps", self._steps, limits.steps)
             self._steps += 1
             self._in_step.add(scope.run)
 
@@ -131,7 +136,7 @@ class Meter:
             if limits.cost is not None:
                 self._cost += self._price(scope).of(usage)
         elif limits.tokens is not None or limits.cost is not None:
-            raise AgentLimitError(
+            raise self._refusal(
                 f"The model {scope.model.model_id!r} does not tell how many tokens its replies "
                 "take, so a limit of tokens or cost cannot be held. Limit steps or seconds instead."
             )
@@ -139,18 +144,23 @@ class Meter:
     def _price(self, scope: Scope) -> Price:
         name = scope.model.model_id or ""
         if name not in self._limits.prices:
-            raise AgentLimitError(
+            raise self._refusal(
                 f"There is a limit of cost, and no price for the model {name!r}: "
                 f"add RunLimits(prices={{{name!r}: Price(input=…, output=…)}})."
             )
         return self._limits.prices[name]
 
+    def _admit(self, what: str, used: float, allowed: float | None) -> None:
+        if allowed is not None and used >= allowed:
+            raise self._refusal(
+                f"The run has used {used:g} of the {allowed:g} {what} that it may use, so it was "
+                "ended."
+            )
 
-def _admit(what: str, used: float, allowed: float | None) -> None:
-    if allowed is not None and used >= allowed:
-        raise AgentLimitError(
-            f"The run has used {used:g} of the {allowed:g} {what} that it may use, so it was ended."
-        )
+    def _refusal(self, message: str) -> AgentLimitError:
+        error = AgentLimitError(message)
+        self._refusals.add(error)
+        return error
 
 
 def out_of_time(seconds: float) -> AgentLimitError:

@@ -24,6 +24,7 @@ from sanderling.messages import ChatMessage
 from ._callbacks import CallbackRegistry
 from ._checks import call_check
 from ._control import Control
+from ._limits import Meter
 from ._policies import Consult, Policy, Scope
 
 if TYPE_CHECKING:
@@ -112,6 +113,14 @@ class Services:
             return tool, tool.validate_arguments(effect.arguments)
         except (ValueError, TypeError) as error:
             raise _misfit(tool, error) from error
+
+    def is_ended_by(self, error: Exception) -> bool:
+        """Tells whether an errand met a limit that is also one of this run.
+
+        A limit of the errand alone is to this run like any other failure of a tool.
+        """
+        meters = (policy for policy in self.policies if isinstance(policy, Meter))
+        return any(meter.has_raised(error) for meter in meters)
 
     def with_state(self, effect: CallTool) -> CallTool:
         """Returns the call, with arguments that name a variable of the run replaced by it."""

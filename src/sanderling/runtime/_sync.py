@@ -157,6 +157,8 @@ class Performer:
                 services.spend(errand.usage)
             return errand.report()
         except Exception as error:
+            if services.is_ended_by(error):
+                raise
             raise tool_failure(effect.name, error) from error
 
     def _together(self, effect: Together) -> Performance:

@@ -21,6 +21,7 @@ from sanderling.errors import (
     SandboxLimitExceeded,
     SandboxTimeout,
     SandboxUnavailable,
+    install_command,
 )
 
 from ._create import ExecutorType, create_interpreter
@@ -273,7 +274,7 @@ def try_executors() -> Iterator[Executor]:
     for name, (package, key) in _HOSTED.items():
         lacks = []
         if find_spec(package) is None:
-            lacks.append(f"the package: pip install {package}")
+            lacks.append(f"the package: {install_command(name)}")
         if not os.environ.get(key):
             lacks.append(f"a key: {key} is not set")
         detail = f"lacks {' and '.join(lacks)}" if lacks else f"not tried: {key} is set"

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from ._limits import LIMIT_NAMES, require_kept, require_positive
+from .backends._packages import require_installed
 
 if TYPE_CHECKING:
     from ._interpreter import Interpreter
@@ -50,7 +51,8 @@ def create_interpreter(
             is never ``"inprocess"``. `Interpreter.layers` tells which it became.
         additional_authorized_imports: What the code may import beside `BASE_BUILTIN_MODULES`:
             ``"pandas"`` (with its submodules), ``"pkg.*"``, or ``"*"`` for all. Where the place
-            can, the packages that these need are installed; ``packages=`` says otherwise.
+            can, the packages that these need are installed; ``packages=`` says otherwise. With
+            ``"local"`` and ``"inprocess"`` they have to be installed here.
         timeout_seconds: How long a step may run, tool calls not counted; None for no limit.
         max_print_outputs_length: Characters that a step may print; 50,000 by default.
         max_tool_calls: Tool calls that a step may make; 10,000 by default.
@@ -62,7 +64,8 @@ def create_interpreter(
             `LocalBackend` for ``"local"``, `DockerBackend` for ``"docker"``, and so on.
 
     Raises:
-        ValueError: There is no such place, or it cannot keep such a limit.
+        ValueError: There is no such place, it cannot keep such a limit, or the code runs with this
+            Python and a module that it may import is not installed.
     """
     if isinstance(additional_authorized_imports, str):
         raise ValueError("additional_authorized_imports is a list of names, not one string")
@@ -80,6 +83,8 @@ def create_interpreter(
         for name, value in executor_kwargs.items()
         if not (name in LIMIT_NAMES and value is None)
     }
+    if executor_type in ("local", "inprocess"):
+        require_installed(additional_authorized_imports)
     if executor_type in _BACKENDS:
         from ._remote import RemoteInterpreter
 

@@ -1168,6 +1168,7 @@ _NO_POWER = "the sandbox does not allow this operation; do it in plain Python, o
 _NETWORK = {"aiohttp", "ftplib", "http", "httpx", "requests", "smtplib", "socket", "urllib"}
 _PROGRAMS = {"multiprocessing", "pexpect", "pty", "subprocess"}
 _FILES = {"glob", "io", "os", "pathlib", "shutil", "sys", "tempfile"}
+_AT_ONCE = {"asyncio", "concurrent", "threading"}
 _STEP = re.compile(r"<step \d+>")
 
 
@@ -1811,6 +1812,11 @@ def _instead_of(name: str) -> str:
         return f" And {_NO_PROGRAMS}"
     if root in _FILES:
         return " Open files of the work folder with open(); use a tool for anything else."
+    if root in _AT_ONCE:
+        return (
+            " Calls at the same time need no import: parallel(function, items) makes them and "
+            "returns their results in order. Await works at top level as it is."
+        )
     return ""
 
 

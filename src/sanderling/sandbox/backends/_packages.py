@@ -1,4 +1,4 @@
-"""Which packages have to be installed, so that modules can be imported.
+"""Which packages have to be installed, so that modules can be imported, and whether they are here.
 
 The names come from the developer's list of authorized imports, never from code that a model wrote.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
 
 # Modules that another package has than the one of their name.
 _PACKAGES = {
@@ -50,6 +51,23 @@ def packages_for(imports: Sequence[str]) -> dict[str, str]:
         for name in modules
         if name.isidentifier() and name not in sys.stdlib_module_names
     }
+
+
+def require_installed(imports: Sequence[str]) -> None:
+    """Checks that authorized imports are there for code that runs with this Python.
+
+    Raises:
+        ValueError: One is not.
+    """
+    needed = packages_for(imports)
+    missing = [name for name in needed if sys.modules.get(name) is None and find_spec(name) is None]
+    if missing:
+        packages = " ".join(dict.fromkeys(needed[name] for name in missing))
+        raise ValueError(
+            f"The code may import {', '.join(missing)}, and has the packages of this Python, where "
+            f"there is no such module. Install it with: pip install {packages} (or leave it out of "
+            "the authorized imports)."
+        )
 
 
 def checked(packages: Sequence[str]) -> list[str]:

@@ -70,6 +70,15 @@ class AgentAudio(AgentType):
             self._samples = _as_tensor(array)
         return self._samples
 
+    def to_array(self) -> numpy.ndarray[Any, Any]:
+        """Returns the samples as a numpy array.
+
+        Raises:
+            MissingExtraError: A package that this needs is missing.
+            ValueError: There is a file to be read, and it cannot be.
+        """
+        return _array(self.to_raw())
+
     def to_string(self) -> str:
         """Returns the path of a file with the sound: the one it was given by, or a WAV.
 
@@ -85,7 +94,7 @@ class AgentAudio(AgentType):
         return self._path
 
     def _write(self, file: object) -> None:
-        samples = _array(self.to_raw())
+        samples = self.to_array()
         if samples.ndim == 2 and samples.shape[0] < samples.shape[1]:
             samples = samples.T  # a file has a row for each moment
         _soundfile().write(file, samples, self.samplerate, format="WAV")
