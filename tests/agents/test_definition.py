@@ -137,6 +137,12 @@ def test_what_cannot_go_together_says_so() -> None:
         tool_agent(managed_agents=["child"])
 
 
+@pytest.mark.parametrize("tags", ["code", "", ("<code>",), ("", ""), ("<code>", " "), ("a", 1)])
+def test_marks_around_code_that_cannot_be_are_refused(tags: Any) -> None:
+    with pytest.raises(ValueError, match=r"code_block_tags is|marks around code"):
+        CodeAgent([], EchoModel(), code_block_tags=tags)
+
+
 @pytest.mark.parametrize("kind", [CodeAgent, ToolCallingAgent])
 def test_the_base_tools_are_those_that_the_kind_of_agent_lacks(kind: type[MultiStepAgent]) -> None:
     agent = kind([], EchoModel(), add_base_tools=True)

@@ -217,10 +217,17 @@ class CodeAgent(MultiStepAgent):
             return CodeTags("```python", "```")
         if given is None:
             given = self._profile.code_block_tags if self._profile is not None else None
-        return CodeTags() if given is None else CodeTags(*given)
+        return CodeTags() if given is None else _pair_of_tags(given)
 
 
 _create_python_executor = CodeAgent.create_python_executor
+
+
+def _pair_of_tags(given: object) -> CodeTags:
+    match given:
+        case (str(opening), str(closing)):
+            return CodeTags(opening, closing)
+    raise ValueError(f'code_block_tags is "markdown" or (opening, closing), not {given!r}')
 
 
 def _type_instead_of_flag(executor_type: str) -> str:

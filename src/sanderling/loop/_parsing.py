@@ -19,10 +19,18 @@ MAX_BARE_NESTING = 100
 
 @dataclass(frozen=True, slots=True)
 class CodeTags:
-    """The marks around code that the model is asked for."""
+    """The marks around code that the model is asked for.
+
+    Raises:
+        ValueError: A mark is empty.
+    """
 
     opening: str = "<code>"
     closing: str = "</code>"
+
+    def __post_init__(self) -> None:
+        if not self.opening.strip() or not self.closing.strip():
+            raise ValueError(f"the marks around code cannot be empty: {self}")
 
     @property
     def stop_sequences(self) -> tuple[str, ...]:
