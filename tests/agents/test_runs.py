@@ -8,6 +8,7 @@ import pytest
 
 from sanderling import (
     ActionStep,
+    AgentError,
     AgentGenerationError,
     AgentInterruptedError,
     AgentParsingError,
@@ -102,6 +103,24 @@ def test_a_run_is_interrupted_and_keeps_what_was_done(driver: Driver) -> None:
     first = agents[0].memory.steps[1]
     assert isinstance(first, ActionStep)
     assert first.observations == "3"
+
+
+def test_a_run_that_is_refused_leaves_the_one_under_way_alone() -> None:
+    agent = agent_for(ADD, answer(3))
+    events = agent.run("Add.", stream=True)
+    next(events)
+    prompt, agent.instructions = agent.memory.system_prompt, "Be brief."
+    for options in ({"additional_args": {"x": 1}}, {"single_step": True}):
+        with pytest.raises(AgentError, match="under way"):
+            agent.run("Next.", reset=False, **options)
+    with pytest.raises(AgentError, match="under way"):
+        agent.step(ActionStep())
+    assert [step.task for step in agent.memory.steps if isinstance(step, TaskStep)] == ["Add."]
+    assert agent.memory.system_prompt is prompt
+    assert agent.state == {}
+    agent.interrupt()  # still that of the run under way
+    with pytest.raises(AgentInterruptedError):
+        list(events)
 
 
 @both_drivers

@@ -159,6 +159,7 @@ class MultiStepAgent(Definition, ByHand, OldNames):
 
         Raises:
             ValueError: The task is empty, or a single step shall be streamed.
+            AgentError: With ``reset=False``, the run that this one shall go on from has not ended.
             AgentGenerationError: The model could not be asked.
             AgentInterruptedError: `interrupt` was called.
             AgentLimitError: A limit was reached.
@@ -366,6 +367,7 @@ class MultiStepAgent(Definition, ByHand, OldNames):
 
     def _workbench(self) -> Workbench:
         conversation = self._current
+        conversation.check_free()
         services = self._services(conversation, self.task or "")
         conversation.control = services.control
         return Workbench(
@@ -384,6 +386,7 @@ class MultiStepAgent(Definition, ByHand, OldNames):
             raise ValueError("the task is empty: say what the agent is to do")
         prompt = self.system_prompt
         if not reset and self._conversation is not None:
+            self._conversation.check_free()
             memory = self._conversation.memory
             if memory.system_prompt.system_prompt != prompt:
                 memory.system_prompt = SystemPromptStep(prompt)

@@ -330,8 +330,7 @@ def _show(bench: Workbench, event: Event) -> None:
 
 @contextmanager
 def _at_work(bench: Workbench) -> Iterator[None]:
-    if bench.conversation.busy:
-        raise AgentError("A run is under way in this conversation: wait for its end.")
+    bench.conversation.check_free()
     bench.conversation.busy = True
     try:
         yield

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from sanderling._show import text_of
+from sanderling.errors import AgentError
 from sanderling.memory import TaskStep
 
 if TYPE_CHECKING:
@@ -60,6 +61,18 @@ class Conversation:
             task = f"{task}\n\n{_told(additional_args)}"
         self.memory.steps.append(TaskStep(task, list(images) if images else None))
         return task
+
+    def check_free(self) -> None:
+        """Makes sure that no run is under way, whose memory and sandbox would be disturbed.
+
+        Raises:
+            AgentError: There is one.
+        """
+        if self.busy:
+            raise AgentError(
+                "Another run is under way in this conversation. Wait for its end, or start with "
+                "reset=True, which gives the run a memory and a sandbox of its own."
+            )
 
     def close(self) -> None:
         """Ends the sandbox, with its variables and files."""

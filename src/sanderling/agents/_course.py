@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import aclosing, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from sanderling.errors import AgentError, AgentStoppedError
+from sanderling.errors import AgentStoppedError
 from sanderling.loop import Event, RunResult, RunStarted, react
 from sanderling.messages import Timing
 from sanderling.runtime import Done, adrive, drive, out_of_time
@@ -160,11 +160,7 @@ class Course:
 
     @contextmanager
     def _under_way(self) -> Iterator[None]:
-        if self._conversation.busy:
-            raise AgentError(
-                "Another run is under way in this conversation. Wait for its end, or start with "
-                "reset=True, which gives the run a memory and a sandbox of its own."
-            )
+        self._conversation.check_free()
         self._conversation.busy = True
         self._timing.start_time = time.time()
         try:
