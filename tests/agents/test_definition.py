@@ -21,7 +21,7 @@ from sanderling import (
     ToolCallingAgent,
     tool,
 )
-from sanderling.memory import ActionStep, PlanningStep, TaskStep
+from sanderling.memory import ActionStep, FinalAnswerStep, PlanningStep, TaskStep
 from sanderling.tools import PythonInterpreterTool
 from support.drivers import Driver, both_drivers
 from support.play import says
@@ -228,18 +228,24 @@ def test_a_model_may_read_calls_its_own_way(driver: Driver) -> None:
 @both_drivers
 def test_callbacks_by_class_of_step(driver: Driver) -> None:
     heard: list[str] = []
+
+    def round_up(step: FinalAnswerStep) -> None:
+        heard.append("answer")
+        step.output += 0.5
+
     agent = tool_agent(
         "the plan",
-        answer(1),
+        answer(1.5),
         planning_interval=5,
         step_callbacks={
             PlanningStep: lambda step: heard.append("plan"),
             ActionStep: [lambda step, agent: heard.append(agent.name)],
+            FinalAnswerStep: round_up,
         },
         name="boss",
     )
-    driver.run(agent, "Go.")
-    assert heard == ["plan", "boss"]
+    assert driver.run(agent, "Go.") == 2
+    assert heard == ["plan", "boss", "answer"]
 
 
 @both_drivers
