@@ -13,6 +13,7 @@ from console.screen import Screen
 from sanderling import (
     ChatMessage,
     CodeAgent,
+    Compaction,
     LogLevel,
     MessageRole,
     Model,
@@ -119,6 +120,9 @@ def test_the_order_of_arguments_is_the_known_one(kind: type[MultiStepAgent], kno
         ({"max_tool_threads": 0}, "max_tool_threads must be at least 1"),
         ({"name": "two words"}, "identifier"),
         ({"name": "class"}, "identifier"),
+        ({"name": 7}, "identifier"),
+        ({"max_steps": "7"}, "max_steps must be at least 1, not '7'"),
+        ({"prompt_templates": {}}, "lacks system_prompt"),
         ({"managed_agents": [tool_agent()]}, "name and a description"),
         ({"managed_agents": [tool_agent(name="add", description="Adds.")]}, "both called 'add'"),
         ({"managed_agents": [tool_agent(name="a", description="A.")] * 2}, "are called 'a'"),
@@ -128,6 +132,33 @@ def test_the_order_of_arguments_is_the_known_one(kind: type[MultiStepAgent], kno
 def test_arguments_that_cannot_be_are_refused_at_once(wrong: dict[str, Any], told: str) -> None:
     with pytest.raises(ValueError, match=told):
         tool_agent(**wrong)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"tools": add}, "tools is a list"),
+        ({"tools": {"add": add}}, "tools is a list"),
+        ({"managed_agents": tool_agent(name="child", description="Counts.")}, "is a list"),
+        ({"step_callbacks": print}, "step_callbacks is a list"),
+        ({"step_callbacks": {"ActionStep": print}}, "goes by step class, not by 'ActionStep'"),
+        ({"final_answer_checks": print}, "final_answer_checks is a list"),
+        ({"final_answer_checks": [True]}, "what can be called; bool cannot be"),
+        ({"history_processors": Compaction()}, "history_processors is a list"),
+        ({"history_processors": ["all"]}, "what can be called; str cannot be"),
+        ({"policies": [3]}, "what can be called; int cannot be"),
+        ({"approve": True}, "what can be called; bool cannot be"),
+        ({"limits": {"steps": 3}}, "limits must be a RunLimits, not a dict"),
+        ({"prompt_templates": "You are helpful."}, "prompt_templates is a dict, not a str"),
+        ({"additional_authorized_imports": "numpy"}, "additional_authorized_imports is a list"),
+    ],
+)
+def test_arguments_of_another_kind_are_told_by_their_names(
+    wrong: dict[str, Any], told: str
+) -> None:
+    arguments: dict[str, Any] = {"tools": [], "model": EchoModel(), **QUIET, **wrong}
+    with pytest.raises(TypeError, match=told):
+        CodeAgent(**arguments)
 
 
 def test_what_cannot_go_together_says_so() -> None:

@@ -16,9 +16,10 @@ from ._by_hand import ByHand, Workbench
 from ._conversation import Conversation
 from ._course import Course
 from ._definition import Definition
-from ._governance import with_memory
+from ._governance import as_limits, with_memory
 from ._managed import briefing, report
 from ._old_names import OldNames
+from ._parts import at_least_one
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -149,7 +150,7 @@ class MultiStepAgent(Definition, ByHand, OldNames):
             images: Shown to the model with the task: PIL images, bytes, paths, URLs. (A bool in
                 this place is taken for `single_step`, which stood here in smolagents 1.4.)
             additional_args: Variables by name, told to the model and usable in its code.
-            max_steps: Overrides that of the agent.
+            max_steps: Overrides that of the agent, unless it is 0.
             return_full_result: Overrides that of the agent.
             single_step: Take one step only, and return the answer or `None`.
             limits: Overrides those of the agent.
@@ -310,7 +311,7 @@ class MultiStepAgent(Definition, ByHand, OldNames):
         caller: Services | None = None,
     ) -> Course:
         task = conversation.begin(task, images, additional_args)
-        limits = limits or self.limits
+        limits = as_limits(limits or self.limits)
         services = self._services(conversation, task, max_steps, limits, caller)
         conversation.control = services.control
         model_id = getattr(self.model, "model_id", None)
@@ -345,7 +346,7 @@ class MultiStepAgent(Definition, ByHand, OldNames):
             run=Run(
                 task,
                 conversation.memory,
-                max_steps or self.max_steps,
+                at_least_one("max_steps", max_steps or None) or self.max_steps,
                 conversation.state,
                 self._answer_type,
                 self.on_generation_error,

@@ -13,6 +13,7 @@ from sanderling.sandbox import BASE_BUILTIN_MODULES, ToolSpec
 
 from ._base import MultiStepAgent
 from ._governance import with_memory
+from ._parts import listed
 from ._prompts import render
 
 if TYPE_CHECKING:
@@ -92,7 +93,9 @@ class CodeAgent(MultiStepAgent):
         if use_structured_outputs_internally:
             self._templates_name = "structured_code_agent"
         self.use_structured_outputs_internally = use_structured_outputs_internally
-        self.additional_authorized_imports = list(additional_authorized_imports or ())
+        self.additional_authorized_imports: list[str] = listed(
+            "additional_authorized_imports", additional_authorized_imports
+        )
         super().__init__(
             tools,
             model,

@@ -25,6 +25,9 @@ class CallbackRegistry:
 
     Args:
         callbacks: A list, told of every `ActionStep`; or one callback or a list by step class.
+
+    Raises:
+        TypeError: It is neither.
     """
 
     def __init__(self, callbacks: StepCallbacks | None = None) -> None:
@@ -33,6 +36,8 @@ class CallbackRegistry:
             for step_class, wanted in callbacks.items():
                 for callback in wanted if isinstance(wanted, Sequence) else [wanted]:
                     self.register(step_class, callback)
+        elif callable(callbacks):
+            raise TypeError("step_callbacks is a list: write step_callbacks=[...], also for one")
         else:
             self.extend(callbacks or ())
 
@@ -42,7 +47,8 @@ class CallbackRegistry:
         Raises:
             TypeError: It is not a class of steps, or not callable.
         """
-        if not issubclass(step_class, MemoryStep):
+        kind: object = step_class
+        if not isinstance(kind, type) or not issubclass(kind, MemoryStep):
             raise TypeError(f"step_callbacks goes by step class, not by {step_class!r}")
         if not callable(callback):
             raise TypeError(f"a step callback must be callable, not {callback!r}")
