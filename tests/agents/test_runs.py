@@ -14,6 +14,7 @@ from sanderling import (
     AgentParsingError,
     CodeAgent,
     LogLevel,
+    RunLimits,
     ScriptedModel,
     SystemPromptStep,
     TaskStep,
@@ -103,6 +104,28 @@ def test_a_run_is_interrupted_and_keeps_what_was_done(driver: Driver) -> None:
     first = agents[0].memory.steps[1]
     assert isinstance(first, ActionStep)
     assert first.observations == "3"
+
+
+@both_drivers
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"images": "page.png"}, "images is a list"),
+        ({"images": b"bytes"}, "images is a list"),
+        ({"additional_args": ["x"]}, "additional_args is a dict of values by name, not a list"),
+        ({"max_steps": -1}, "max_steps must be at least 1, not -1"),
+        ({"limits": 5}, "limits must be a RunLimits"),
+        ({"single_step": True, "limits": RunLimits(steps=1)}, "no limits"),
+        ({"single_step": True, "return_full_result": True}, "no full result"),
+    ],
+)
+def test_arguments_of_a_run_that_cannot_be_are_refused_and_leave_nothing(
+    driver: Driver, wrong: dict[str, Any], told: str
+) -> None:
+    agent = agent_for(answer(1))
+    with pytest.raises((TypeError, ValueError), match=told):
+        driver.run(agent, "Look.", **wrong)
+    assert agent.memory.steps == []
 
 
 def test_a_run_that_is_refused_leaves_the_one_under_way_alone() -> None:

@@ -152,14 +152,16 @@ class MultiStepAgent(Definition, ByHand, OldNames):
             additional_args: Variables by name, told to the model and usable in its code.
             max_steps: Overrides that of the agent, unless it is 0.
             return_full_result: Overrides that of the agent.
-            single_step: Take one step only, and return the answer or `None`.
+            single_step: Take one step only, and return the answer or `None`. It goes with no other
+                result and no limits.
             limits: Overrides those of the agent.
 
         Returns:
             The answer; a `RunResult` or a generator of events where one was asked for.
 
         Raises:
-            ValueError: The task is empty, or a single step shall be streamed.
+            TypeError: The task is no text, or another argument not what it has to be.
+            ValueError: The task is empty, or two arguments contradict each other.
             AgentError: With ``reset=False``, the run that this one shall go on from has not ended.
             AgentGenerationError: The model could not be asked.
             AgentInterruptedError: `interrupt` was called.
@@ -169,8 +171,7 @@ class MultiStepAgent(Definition, ByHand, OldNames):
         if isinstance(images, bool):
             single_step, images = images, None
         if single_step:
-            if stream or return_full_result:
-                raise ValueError("single_step gives the answer or None: no stream, no full result")
+            _check_alone(stream, return_full_result, limits)
             memory, memory_step = self._one_step(task, reset, images, additional_args)
             answer = self.step(memory_step)
             memory.steps.append(memory_step)
@@ -195,6 +196,7 @@ class MultiStepAgent(Definition, ByHand, OldNames):
     ) -> Any:
         """Runs a task under asyncio; takes, returns and raises what `run` does."""
         if single_step:
+            _check_alone(return_full_result, limits)
             memory, memory_step = self._one_step(task, reset, images, additional_args)
             answer = await self.astep(memory_step)
             memory.steps.append(memory_step)
@@ -310,8 +312,9 @@ class MultiStepAgent(Definition, ByHand, OldNames):
         limits: RunLimits | None,
         caller: Services | None = None,
     ) -> Course:
-        task = conversation.begin(task, images, additional_args)
         limits = as_limits(limits or self.limits)
+        max_steps = at_least_one("max_steps", max_steps or None)
+        task = conversation.begin(task, images, additional_args)
         services = self._services(conversation, task, max_steps, limits, caller)
         conversation.control = services.control
         model_id = getattr(self.model, "model_id", None)
@@ -346,7 +349,7 @@ class MultiStepAgent(Definition, ByHand, OldNames):
             run=Run(
                 task,
                 conversation.memory,
-                at_least_one("max_steps", max_steps or None) or self.max_steps,
+                max_steps or self.max_steps,
                 conversation.state,
                 self._answer_type,
                 self.on_generation_error,
@@ -417,3 +420,10 @@ class MultiStepAgent(Definition, ByHand, OldNames):
     def _returned(self, course: Course, return_full_result: bool | None) -> Any:
         full = self.return_full_result if return_full_result is None else return_full_result
         return course.result if full else course.output
+
+
+def _check_alone(*others: object) -> None:
+    if any(others):
+        raise ValueError(
+            "single_step gives the answer or None: no stream, no full result, no limits"
+        )

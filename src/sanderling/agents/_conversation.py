@@ -10,6 +10,8 @@ from sanderling._show import text_of
 from sanderling.errors import AgentError
 from sanderling.memory import TaskStep
 
+from ._parts import listed
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -55,11 +57,20 @@ class Conversation:
 
         Returns:
             The task as the model is told it.
+
+        Raises:
+            TypeError: The images are no list, or the arguments no dict.
         """
+        shown = listed("images", images)
+        if not isinstance(additional_args, Mapping | None):
+            raise TypeError(
+                "additional_args is a dict of values by name, "
+                f"not a {type(additional_args).__name__}"
+            )
         if additional_args:
             self.state.update(additional_args)
             task = f"{task}\n\n{_told(additional_args)}"
-        self.memory.steps.append(TaskStep(task, list(images) if images else None))
+        self.memory.steps.append(TaskStep(task, shown or None))
         return task
 
     def check_free(self) -> None:
