@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import json
 import threading
@@ -218,6 +219,47 @@ def test_no_more_calls_run_together_than_wanted() -> None:
     )
     agent.run("Go.")
     assert len(threads) == 2
+
+
+@pytest.mark.parametrize("awaits", [True, False])
+@both_drivers
+def test_one_call_at_a_time_means_so_in_both_drivers(driver: Driver, awaits: bool) -> None:
+    at_work: list[int] = []
+
+    def enter(number: int) -> None:
+        at_work.append(number)
+        assert at_work == [number]
+
+    @tool
+    def work(number: int) -> int:
+        """Works.
+
+        Args:
+            number: Any.
+        """
+        enter(number)
+        return at_work.pop()
+
+    @tool
+    async def work_async(number: int) -> int:
+        """Works, and lets others work.
+
+        Args:
+            number: Any.
+        """
+        enter(number)
+        for _ in range(5):
+            await asyncio.sleep(0)
+        return at_work.pop()
+
+    name = "work_async" if awaits else "work"
+    calls = says("", *((name, {"number": number}) for number in range(8)))
+    replies = ScriptedModel([calls, answer(1)])
+    agent = ToolCallingAgent([work, work_async], replies, max_tool_threads=1, **QUIET)
+    driver.run(agent, "Go.")
+    step = agent.memory.steps[1]
+    assert isinstance(step, ActionStep)
+    assert step.action_output == list(range(8))
 
 
 @both_drivers

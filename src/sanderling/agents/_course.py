@@ -36,7 +36,7 @@ class Course:
         started: The first event.
         printer: Shows the events, if anything is to be shown.
         release: Called at the end, however the run ended.
-        max_threads: How many tool calls may run together under the sync driver.
+        max_calls: How many tool calls of one reply may run together.
         planning: Makes plans on the way.
         seconds: How long the run may take.
     """
@@ -50,7 +50,7 @@ class Course:
         started: RunStarted,
         printer: RunPrinter | None,
         release: Callable[[Conversation], None],
-        max_threads: int | None = None,
+        max_calls: int | None = None,
         planning: Planning | None = None,
         seconds: float | None = None,
     ) -> None:
@@ -61,7 +61,7 @@ class Course:
         self._started = started
         self._printer = printer
         self._release = release
-        self._max_threads = max_threads
+        self._max_calls = max_calls
         self._planning = planning
         self._seconds = seconds
         self._timing = Timing(0.0)
@@ -105,7 +105,7 @@ class Course:
 
         with self._under_way():
             timer = self._timer()
-            performer = Performer(self._services, self._max_threads)
+            performer = Performer(self._services, self._max_calls)
             events = drive(self._loop(), performer.perform)
             try:
                 yield self._shown(self._started)
@@ -130,7 +130,7 @@ class Course:
             timer = self._timer()
             try:
                 yield self._shown(self._started)
-                perform = AsyncPerformer(self._services).perform
+                perform = AsyncPerformer(self._services, self._max_calls).perform
                 async with aclosing(adrive(self._loop(), perform)) as events:
                     async for event in events:
                         if isinstance(event, Done):

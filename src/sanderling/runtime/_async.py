@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import time
 from collections import deque
-from contextlib import aclosing
+from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from sanderling._bridge import in_thread
@@ -40,6 +40,9 @@ if TYPE_CHECKING:
     from ._drivers import AsyncPerformance
 
 
+_AT_ONCE: AbstractAsyncContextManager[None] = nullcontext()
+
+
 class AsyncPerformer:
     """Performs the effects of one run; `perform` is what `adrive` wants.
 
@@ -48,14 +51,16 @@ class AsyncPerformer:
 
     Args:
         services: What to use.
+        max_calls: How many calls of one reply may run together; all of them by default.
 
     Attributes:
         perform: Carries one effect out, under the policies of the run, until that is stopped:
             yields events, then the reply in a `Done`.
     """
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: Services, max_calls: int | None = None) -> None:
         self._services = services
+        self._max_calls = max_calls
         self._perform = aunder(services.all_policies, services.scope, self._carry_out)
         self.perform = services.control.aguard(self._perform)
 
@@ -133,8 +138,10 @@ class AsyncPerformer:
                     yield Done([piece.value]) if isinstance(piece, Done) else piece
             return
         inbox: asyncio.Queue[Event | asyncio.Task[Outcome]] = asyncio.Queue()
+        turn = _AT_ONCE if self._max_calls is None else asyncio.Semaphore(self._max_calls)
         tasks = [
-            asyncio.create_task(_collected(self._outcome(call), inbox.put_nowait)) for call in calls
+            asyncio.create_task(_collected(self._outcome(call), inbox.put_nowait, turn))
+            for call in calls
         ]
         for task in tasks:
             task.add_done_callback(inbox.put_nowait)
@@ -211,10 +218,14 @@ async def _consult(effect: Consult) -> AsyncPerformance:
     yield Done(await value if inspect.isawaitable(value) else value)
 
 
-async def _collected(performance: AsyncPerformance, tell: Callable[[Event], object]) -> Any:
-    """Carries a performance out in a task of its own; its events go to `tell`."""
+async def _collected(
+    performance: AsyncPerformance,
+    tell: Callable[[Event], object],
+    turn: AbstractAsyncContextManager[Any] = _AT_ONCE,
+) -> Any:
+    """Carries a performance out in a task of its own, when it is its turn; tells its events."""
     value = None
-    async with aclosing(performance):
+    async with turn, aclosing(performance):
         async for piece in performance:
             if isinstance(piece, Done):
                 value = piece.value
