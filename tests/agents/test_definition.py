@@ -12,6 +12,8 @@ import pytest
 
 from console.screen import Screen
 from sanderling import (
+    AgentError,
+    AgentMemory,
     ChatMessage,
     CodeAgent,
     Compaction,
@@ -319,6 +321,36 @@ def test_callbacks_by_class_of_step(driver: Driver) -> None:
     )
     assert driver.run(agent, "Go.") == 2
     assert heard == ["plan", "boss", "answer"]
+
+
+def test_callbacks_may_be_assigned() -> None:
+    heard: list[str] = []
+    agent = tool_agent(answer(1))
+    agent.step_callbacks = [lambda step: heard.append("one")]
+    agent.step_callbacks.register(FinalAnswerStep, lambda step: heard.append("two"))
+    other = tool_agent(answer(1), step_callbacks=agent.step_callbacks)
+    other.step_callbacks.append(lambda step: heard.append("mine"))
+    agent.run("Go.")
+    assert heard == ["one", "two"]
+    other.run("Go.")
+    assert heard[2:] == ["one", "mine", "two"]
+
+
+@both_drivers
+def test_a_run_goes_on_from_a_memory_that_was_saved(driver: Driver) -> None:
+    first, second = tool_agent(answer(1)), tool_agent(answer(2))
+    first.run("One.")
+    second.memory = AgentMemory.from_json(first.memory.to_json())
+    assert driver.run(second, "Two.", reset=False) == 2
+    tasks = [step.task for step in second.memory.steps if isinstance(step, TaskStep)]
+    assert tasks == ["One.", "Two."]
+    with pytest.raises(TypeError, match="must be an AgentMemory, not a list"):
+        second.memory = []  # type: ignore[assignment]  # that is the point
+    events = second.run("Three.", stream=True)
+    next(events)
+    with pytest.raises(AgentError, match="under way"):
+        second.memory = first.memory
+    events.close()
 
 
 @both_drivers

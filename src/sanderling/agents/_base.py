@@ -82,8 +82,24 @@ class MultiStepAgent(Definition, ByHand, OldNames):
 
     @property
     def memory(self) -> AgentMemory:
-        """The memory of the conversation: readable before the first run."""
+        """The memory of the conversation: readable before the first run.
+
+        Another one can be assigned, such as one that was saved, for a run with ``reset=False`` to
+        go on from. Variables and the sandbox stay.
+
+        Raises:
+            TypeError: What is assigned is no `AgentMemory`.
+            AgentError: A run is under way.
+        """
         return self._current.memory
+
+    @memory.setter
+    def memory(self, memory: AgentMemory) -> None:
+        given: object = memory
+        if not isinstance(given, AgentMemory):
+            raise TypeError(f"the memory must be an AgentMemory, not a {type(given).__name__}")
+        self._current.check_free()
+        self._current.memory = memory
 
     @property
     def state(self) -> dict[str, Any]:

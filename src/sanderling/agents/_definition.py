@@ -127,7 +127,7 @@ class Definition(ABC):
             )
         self.instructions = instructions
         self.max_steps = max_steps
-        self.step_callbacks = CallbackRegistry(step_callbacks)
+        self.step_callbacks = step_callbacks
         self.planning_interval = at_least_one("planning_interval", planning_interval)
         self.final_answer_checks = functions("final_answer_checks", final_answer_checks)
         self.name: str | None = check_name(name)
@@ -158,6 +158,15 @@ class Definition(ABC):
     @prompt_templates.setter
     def prompt_templates(self, templates: PromptTemplates) -> None:
         self._templates = self._checked(templates)
+
+    @property
+    def step_callbacks(self) -> CallbackRegistry:
+        """Who is told of finished steps. A list, or a dict by class of step, can be assigned."""
+        return self._step_callbacks
+
+    @step_callbacks.setter
+    def step_callbacks(self, callbacks: StepCallbacks | None) -> None:
+        self._step_callbacks = CallbackRegistry(callbacks)
 
     @property
     def managed_agents(self) -> Mapping[str, MultiStepAgent]:

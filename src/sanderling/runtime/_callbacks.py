@@ -12,6 +12,7 @@ from sanderling.memory import ActionStep, MemoryStep
 StepCallback: TypeAlias = Callable[..., Any]
 StepCallbacks: TypeAlias = (
     "Sequence[StepCallback] | Mapping[type[MemoryStep], StepCallback | Sequence[StepCallback]]"
+    " | CallbackRegistry"
 )
 
 _STEP_NAMES = ("memory_step", "step_log")
@@ -24,7 +25,8 @@ class CallbackRegistry:
     declared with ``memory_step`` or with ``step_log`` as the name of the step.
 
     Args:
-        callbacks: A list, told of every `ActionStep`; or one callback or a list by step class.
+        callbacks: A list, told of every `ActionStep`; one callback or a list by step class; or
+            another registry, of which this becomes a copy.
 
     Raises:
         TypeError: It is neither.
@@ -32,7 +34,9 @@ class CallbackRegistry:
 
     def __init__(self, callbacks: StepCallbacks | None = None) -> None:
         self._callbacks: list[tuple[type[MemoryStep], StepCallback]] = []
-        if isinstance(callbacks, Mapping):
+        if isinstance(callbacks, CallbackRegistry):
+            self._callbacks += callbacks._callbacks
+        elif isinstance(callbacks, Mapping):
             for step_class, wanted in callbacks.items():
                 for callback in wanted if isinstance(wanted, Sequence) else [wanted]:
                     self.register(step_class, callback)
