@@ -434,6 +434,15 @@ def test_the_form_has_what_the_known_file_has() -> None:
     assert data["verbosity_level"] == -1
 
 
+def test_an_agent_comes_back_from_a_form_that_only_names_its_tools() -> None:
+    data = family().to_dict()
+    data["tools"] = ["add", "final_answer"]
+    agent = CodeAgent.from_dict(data, tools=[add, greet])
+    assert sorted(agent.tools) == ["add", "final_answer"]
+    with pytest.raises(ValueError, match="which are Python"):
+        CodeAgent.from_dict(data)
+
+
 def test_an_agent_comes_back_from_its_form() -> None:
     data = json.loads(json.dumps(family().to_dict()))
     agent = MultiStepAgent.from_dict(data, tools=[add, greet])
