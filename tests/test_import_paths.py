@@ -36,7 +36,8 @@ PATHS = {
         PlanningPromptTemplate ManagedAgentPromptTemplate FinalAnswerPromptTemplate
         EMPTY_PROMPT_TEMPLATES get_tool_descriptions format_prompt_with_tools
         show_agents_descriptions format_prompt_with_managed_agents_descriptions
-        get_tool_description_with_args DEFAULT_TOOL_DESCRIPTION_TEMPLATE
+        get_tool_description_with_args DEFAULT_TOOL_DESCRIPTION_TEMPLATE AGENT_REGISTRY
+        FinalAnswerStep StreamEvent YELLOW_HEX
     """,
     "default_tools": "TOOL_MAPPING FinalAnswerTool PythonInterpreterTool",
     "e2b_executor": "E2BExecutor",

@@ -167,7 +167,9 @@ def test_a_tool_is_called_by_name(make: Any, how: str) -> None:
     agent: MultiStepAgent = make()
     call = partial(by_hand, how, agent, "execute_tool_call")
     assert call("add", {"a": 1, "b": 2}) == 3
+    assert call("add", '{"a": 1, "b": 2}') == 3
     assert call("greet", "Ada") == "Hello, Ada!"
+    assert call("greet", "7") == "Hello, 7!"
     agent.state.update(me="Grace", one=1)
     assert call("greet", {"name": "me"}) == "Hello, Grace!"
     assert call("greet", "me") == "Hello, Grace!"

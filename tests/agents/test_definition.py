@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import json
 import threading
@@ -11,8 +12,11 @@ import pytest
 
 from console.screen import Screen
 from sanderling import (
+    AgentError,
+    AgentMemory,
     ChatMessage,
     CodeAgent,
+    Compaction,
     LogLevel,
     MessageRole,
     Model,
@@ -21,7 +25,7 @@ from sanderling import (
     ToolCallingAgent,
     tool,
 )
-from sanderling.memory import ActionStep, PlanningStep, TaskStep
+from sanderling.memory import ActionStep, FinalAnswerStep, PlanningStep, TaskStep
 from sanderling.tools import PythonInterpreterTool
 from support.drivers import Driver, both_drivers
 from support.play import says
@@ -147,6 +151,9 @@ def test_the_order_of_arguments_is_the_known_one(kind: type[MultiStepAgent], kno
         ({"max_tool_threads": 0}, "max_tool_threads must be at least 1"),
         ({"name": "two words"}, "identifier"),
         ({"name": "class"}, "identifier"),
+        ({"name": 7}, "identifier"),
+        ({"max_steps": "7"}, "max_steps must be at least 1, not '7'"),
+        ({"prompt_templates": {}}, "lacks system_prompt"),
         ({"managed_agents": [tool_agent()]}, "name and a description"),
         ({"managed_agents": [tool_agent(name="add", description="Adds.")]}, "both called 'add'"),
         ({"managed_agents": [tool_agent(name="a", description="A.")] * 2}, "are called 'a'"),
@@ -158,11 +165,44 @@ def test_arguments_that_cannot_be_are_refused_at_once(wrong: dict[str, Any], tol
         tool_agent(**wrong)
 
 
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"tools": add}, "tools is a list"),
+        ({"tools": {"add": add}}, "tools is a list"),
+        ({"managed_agents": tool_agent(name="child", description="Counts.")}, "is a list"),
+        ({"step_callbacks": print}, "step_callbacks is a list"),
+        ({"step_callbacks": {"ActionStep": print}}, "goes by step class, not by 'ActionStep'"),
+        ({"final_answer_checks": print}, "final_answer_checks is a list"),
+        ({"final_answer_checks": [True]}, "what can be called; bool cannot be"),
+        ({"history_processors": Compaction()}, "history_processors is a list"),
+        ({"history_processors": ["all"]}, "what can be called; str cannot be"),
+        ({"policies": [3]}, "what can be called; int cannot be"),
+        ({"approve": True}, "what can be called; bool cannot be"),
+        ({"limits": {"steps": 3}}, "limits must be a RunLimits, not a dict"),
+        ({"prompt_templates": "You are helpful."}, "prompt_templates is a dict, not a str"),
+        ({"additional_authorized_imports": "numpy"}, "additional_authorized_imports is a list"),
+    ],
+)
+def test_arguments_of_another_kind_are_told_by_their_names(
+    wrong: dict[str, Any], told: str
+) -> None:
+    arguments: dict[str, Any] = {"tools": [], "model": EchoModel(), **QUIET, **wrong}
+    with pytest.raises(TypeError, match=told):
+        CodeAgent(**arguments)
+
+
 def test_what_cannot_go_together_says_so() -> None:
     with pytest.raises(ValueError, match="leave out grammar"):
         CodeAgent([], EchoModel(), use_structured_outputs_internally=True, grammar={"type": "json"})
     with pytest.raises(TypeError, match="must be an agent, not str"):
         tool_agent(managed_agents=["child"])
+
+
+@pytest.mark.parametrize("tags", ["code", "", ("<code>",), ("", ""), ("<code>", " "), ("a", 1)])
+def test_marks_around_code_that_cannot_be_are_refused(tags: Any) -> None:
+    with pytest.raises(ValueError, match=r"code_block_tags is|marks around code"):
+        CodeAgent([], EchoModel(), code_block_tags=tags)
 
 
 @pytest.mark.parametrize("kind", [CodeAgent, ToolCallingAgent])
@@ -211,6 +251,47 @@ def test_no_more_calls_run_together_than_wanted() -> None:
     assert len(threads) == 2
 
 
+@pytest.mark.parametrize("awaits", [True, False])
+@both_drivers
+def test_one_call_at_a_time_means_so_in_both_drivers(driver: Driver, awaits: bool) -> None:
+    at_work: list[int] = []
+
+    def enter(number: int) -> None:
+        at_work.append(number)
+        assert at_work == [number]
+
+    @tool
+    def work(number: int) -> int:
+        """Works.
+
+        Args:
+            number: Any.
+        """
+        enter(number)
+        return at_work.pop()
+
+    @tool
+    async def work_async(number: int) -> int:
+        """Works, and lets others work.
+
+        Args:
+            number: Any.
+        """
+        enter(number)
+        for _ in range(5):
+            await asyncio.sleep(0)
+        return at_work.pop()
+
+    name = "work_async" if awaits else "work"
+    calls = says("", *((name, {"number": number}) for number in range(8)))
+    replies = ScriptedModel([calls, answer(1)])
+    agent = ToolCallingAgent([work, work_async], replies, max_tool_threads=1, **QUIET)
+    driver.run(agent, "Go.")
+    step = agent.memory.steps[1]
+    assert isinstance(step, ActionStep)
+    assert step.action_output == list(range(8))
+
+
 @both_drivers
 def test_the_grammar_goes_to_the_model_with_every_action(driver: Driver) -> None:
     model = ScriptedModel(["<code>\nfinal_answer(1)\n</code>"])
@@ -250,18 +331,54 @@ def test_a_model_may_read_calls_its_own_way(driver: Driver) -> None:
 @both_drivers
 def test_callbacks_by_class_of_step(driver: Driver) -> None:
     heard: list[str] = []
+
+    def round_up(step: FinalAnswerStep) -> None:
+        heard.append("answer")
+        step.output += 0.5
+
     agent = tool_agent(
         "the plan",
-        answer(1),
+        answer(1.5),
         planning_interval=5,
         step_callbacks={
             PlanningStep: lambda step: heard.append("plan"),
             ActionStep: [lambda step, agent: heard.append(agent.name)],
+            FinalAnswerStep: round_up,
         },
         name="boss",
     )
-    driver.run(agent, "Go.")
-    assert heard == ["plan", "boss"]
+    assert driver.run(agent, "Go.") == 2
+    assert heard == ["plan", "boss", "answer"]
+
+
+def test_callbacks_may_be_assigned() -> None:
+    heard: list[str] = []
+    agent = tool_agent(answer(1))
+    agent.step_callbacks = [lambda step: heard.append("one")]
+    agent.step_callbacks.register(FinalAnswerStep, lambda step: heard.append("two"))
+    other = tool_agent(answer(1), step_callbacks=agent.step_callbacks)
+    other.step_callbacks.append(lambda step: heard.append("mine"))
+    agent.run("Go.")
+    assert heard == ["one", "two"]
+    other.run("Go.")
+    assert heard[2:] == ["one", "mine", "two"]
+
+
+@both_drivers
+def test_a_run_goes_on_from_a_memory_that_was_saved(driver: Driver) -> None:
+    first, second = tool_agent(answer(1)), tool_agent(answer(2))
+    first.run("One.")
+    second.memory = AgentMemory.from_json(first.memory.to_json())
+    assert driver.run(second, "Two.", reset=False) == 2
+    tasks = [step.task for step in second.memory.steps if isinstance(step, TaskStep)]
+    assert tasks == ["One.", "Two."]
+    with pytest.raises(TypeError, match="must be an AgentMemory, not a list"):
+        second.memory = []  # type: ignore[assignment]  # that is the point
+    events = second.run("Three.", stream=True)
+    next(events)
+    with pytest.raises(AgentError, match="under way"):
+        second.memory = first.memory
+    events.close()
 
 
 @both_drivers
@@ -343,6 +460,15 @@ def test_the_form_has_what_the_known_file_has() -> None:
     }
     assert data["managed_agents"]["child"]["class"] == "ToolCallingAgent"
     assert data["verbosity_level"] == -1
+
+
+def test_an_agent_comes_back_from_a_form_that_only_names_its_tools() -> None:
+    data = family().to_dict()
+    data["tools"] = ["add", "final_answer"]
+    agent = CodeAgent.from_dict(data, tools=[add, greet])
+    assert sorted(agent.tools) == ["add", "final_answer"]
+    with pytest.raises(ValueError, match="which are Python"):
+        CodeAgent.from_dict(data)
 
 
 def test_an_agent_comes_back_from_its_form() -> None:

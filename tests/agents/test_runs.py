@@ -10,11 +10,13 @@ import pytest
 
 from sanderling import (
     ActionStep,
+    AgentError,
     AgentGenerationError,
     AgentInterruptedError,
     AgentParsingError,
     CodeAgent,
     LogLevel,
+    RunLimits,
     ScriptedModel,
     SystemPromptStep,
     TaskStep,
@@ -104,6 +106,46 @@ def test_a_run_is_interrupted_and_keeps_what_was_done(driver: Driver) -> None:
     first = agents[0].memory.steps[1]
     assert isinstance(first, ActionStep)
     assert first.observations == "3"
+
+
+@both_drivers
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"images": "page.png"}, "images is a list"),
+        ({"images": b"bytes"}, "images is a list"),
+        ({"additional_args": ["x"]}, "additional_args is a dict of values by name, not a list"),
+        ({"max_steps": -1}, "max_steps must be at least 1, not -1"),
+        ({"limits": 5}, "limits must be a RunLimits"),
+        ({"single_step": True, "limits": RunLimits(steps=1)}, "no limits"),
+        ({"single_step": True, "return_full_result": True}, "no full result"),
+    ],
+)
+def test_arguments_of_a_run_that_cannot_be_are_refused_and_leave_nothing(
+    driver: Driver, wrong: dict[str, Any], told: str
+) -> None:
+    agent = agent_for(answer(1))
+    with pytest.raises((TypeError, ValueError), match=told):
+        driver.run(agent, "Look.", **wrong)
+    assert agent.memory.steps == []
+
+
+def test_a_run_that_is_refused_leaves_the_one_under_way_alone() -> None:
+    agent = agent_for(ADD, answer(3))
+    events = agent.run("Add.", stream=True)
+    next(events)
+    prompt, agent.instructions = agent.memory.system_prompt, "Be brief."
+    for options in ({"additional_args": {"x": 1}}, {"single_step": True}):
+        with pytest.raises(AgentError, match="under way"):
+            agent.run("Next.", reset=False, **options)
+    with pytest.raises(AgentError, match="under way"):
+        agent.step(ActionStep())
+    assert [step.task for step in agent.memory.steps if isinstance(step, TaskStep)] == ["Add."]
+    assert agent.memory.system_prompt is prompt
+    assert agent.state == {}
+    agent.interrupt()  # still that of the run under way
+    with pytest.raises(AgentInterruptedError):
+        list(events)
 
 
 @both_drivers

@@ -23,6 +23,7 @@ def print_everything(logger: AgentLogger) -> None:
     logger.log_rule("rule")
     logger.log_task("task", "subtitle")
     logger.log_messages([ChatMessage(MessageRole.USER, "message")])
+    logger.log_messages([{"role": "user", "content": "message of a dict"}])
 
 
 @pytest.mark.parametrize(

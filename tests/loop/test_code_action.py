@@ -102,6 +102,20 @@ def test_a_native_call_is_told_again_in_the_form_that_was_asked_for() -> None:
     assert all(not message.tool_calls and not message.tool_call_id for message in messages)
 
 
+@pytest.mark.parametrize("rest", ["", "\n", "\n</", "\n</code", "\n</code\n", "<end_co"])
+def test_a_block_that_ends_within_its_mark_is_closed(rest: str) -> None:
+    first, *_ = play(says(f"Go.\n<code>\nf()\n{rest}"), FINAL)[0]
+    assert first.code_action == "f()"
+    assert first.model_output is not None
+    assert first.model_output.split() == ["Go.", "<code>", "f()", "</code>"]
+
+
+def test_a_name_at_the_end_of_a_block_is_no_half_mark() -> None:
+    action = CodeAction(CodeTags("BEGIN", "END"))
+    first, *_ = play(says("BEGIN\nx = EN"), FINAL, action=action)[0]
+    assert first.code_action == "x = EN"
+
+
 def test_thinking_is_not_told_again() -> None:
     steps, _ = play(says("<think>long</think>Go.\n<code>f()</code>"), FINAL)
     assert steps[0].model_output == "Go.\n<code>f()</code>"

@@ -13,7 +13,7 @@ from sanderling.loop import (
     ToolAction,
     react,
 )
-from sanderling.memory import ActionStep, AgentMemory, PlanningStep, TaskStep
+from sanderling.memory import ActionStep, AgentMemory, FinalAnswerStep, PlanningStep, TaskStep
 from sanderling.messages import ChatMessage, MessageRole, TokenUsage
 from support.play import Player, says
 
@@ -77,7 +77,7 @@ def test_a_plan_is_told_as_events_and_to_callbacks_before_its_step() -> None:
     assert player.names[:3] == ["PlanningStarted", "PlanningStep", "StepStarted"]
     assert (player.events[0].is_first, player.events[0].step_number) == (True, 1)
     notified = [effect.step for effect in player.effects if isinstance(effect, Notify)]
-    assert [type(step) for step in notified] == [PlanningStep, ActionStep]
+    assert [type(step) for step in notified] == [PlanningStep, ActionStep, FinalAnswerStep]
 
 
 def test_facts_are_asked_for_first_where_the_prompts_do_so() -> None:

@@ -37,6 +37,28 @@ def test_json_calls_may_have_other_keys_and_come_in_a_list() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "reply",
+    [
+        '{"name": "add", "parameters": {"a": "1\n2"}}',
+        'Action:\n{"action": "add", "action_input": {"a": "1\\n2"}}',
+        '{"type": "function", "function": {"name": "add", "arguments": {"a": "1\\n2"}}}',
+        "Calling tools:\n[{'id': '1', 'function': {'name': 'add', 'arguments': {'a': '1\\n2'}}}]",
+        "{'name': 'add', 'arguments': {'a': '1\\n2',}} is what I call.",
+    ],
+)
+def test_calls_come_in_the_forms_that_models_were_trained_on(reply: str) -> None:
+    (call,) = parse_json_tool_calls(reply)
+    assert (call.function.name, call.function.arguments) == ("add", {"a": "1\n2"})
+
+
+@pytest.mark.parametrize("piece", ["{", '{"', '{"a": ', '[{"a": [', "{'a': ("])
+def test_a_reply_that_goes_round_in_circles_is_given_up_soon(piece: str) -> None:
+    # Read anew from each brace, this would take longer than a test may.
+    with pytest.raises(AgentParsingError):
+        parse_json_tool_calls(piece * 500_000)
+
+
 @pytest.mark.parametrize("reply", ["", "no call", '{"a": 1}', "{" * 5000, '{"name": 3}'])
 def test_a_reply_without_calls_is_answered_with_the_form_that_is_wanted(reply: str) -> None:
     with pytest.raises(AgentParsingError, match='"arguments"'):

@@ -5,10 +5,12 @@ from typing import TYPE_CHECKING
 from sanderling._lazy import lazy
 
 if TYPE_CHECKING:
+    from sanderling.console import YELLOW_HEX as YELLOW_HEX
     from sanderling.loop import ActionOutput as ActionOutput
     from sanderling.loop import RunResult as RunResult
     from sanderling.loop import ToolOutput as ToolOutput
     from sanderling.memory import ActionStep as ActionStep
+    from sanderling.memory import FinalAnswerStep as FinalAnswerStep
     from sanderling.memory import PlanningStep as PlanningStep
     from sanderling.memory import SystemPromptStep as SystemPromptStep
     from sanderling.memory import TaskStep as TaskStep
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from ._by_hand import FinalText as FinalText
     from ._code import CodeAgent as CodeAgent
     from ._managed_agent import ManagedAgent as ManagedAgent
+    from ._old_helpers import AGENT_REGISTRY as AGENT_REGISTRY
+    from ._old_helpers import StreamEvent as StreamEvent
     from ._old_names import AgentStepLog as AgentStepLog
     from ._old_prompts import DEFAULT_TOOL_DESCRIPTION_TEMPLATE as DEFAULT_TOOL_DESCRIPTION_TEMPLATE
     from ._old_prompts import (
@@ -39,9 +43,17 @@ __getattr__, __dir__, __all__ = lazy(
     {
         **dict.fromkeys(("ActionOutput", "RunResult", "ToolOutput"), "sanderling.loop"),
         **dict.fromkeys(
-            ("ActionStep", "PlanningStep", "SystemPromptStep", "TaskStep", "ToolCall"),
+            (
+                "ActionStep",
+                "FinalAnswerStep",
+                "PlanningStep",
+                "SystemPromptStep",
+                "TaskStep",
+                "ToolCall",
+            ),
             "sanderling.memory",
         ),
+        "AGENT_REGISTRY": "._old_helpers",
         "AgentStepLog": "._old_names",
         "CodeAgent": "._code",
         "DEFAULT_TOOL_DESCRIPTION_TEMPLATE": "._old_prompts",
@@ -53,7 +65,9 @@ __getattr__, __dir__, __all__ = lazy(
         "MultiStepAgent": "._base",
         "PlanningPromptTemplate": "._prompts",
         "PromptTemplates": "._prompts",
+        "StreamEvent": "._old_helpers",
         "ToolCallingAgent": "._tool_calling",
+        "YELLOW_HEX": "sanderling.console",
         "format_prompt_with_managed_agents_descriptions": "._old_prompts",
         "format_prompt_with_tools": "._old_prompts",
         "get_tool_description_with_args": "._old_prompts",

@@ -16,9 +16,10 @@ from ._by_hand import ByHand, Workbench
 from ._conversation import Conversation
 from ._course import Course
 from ._definition import Definition
-from ._governance import with_memory
+from ._governance import as_limits, with_memory
 from ._managed import briefing, report
 from ._old_names import OldNames
+from ._parts import at_least_one
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -81,8 +82,24 @@ class MultiStepAgent(Definition, ByHand, OldNames):
 
     @property
     def memory(self) -> AgentMemory:
-        """The memory of the conversation: readable before the first run."""
+        """The memory of the conversation: readable before the first run.
+
+        Another one can be assigned, such as one that was saved, for a run with ``reset=False`` to
+        go on from. Variables and the sandbox stay.
+
+        Raises:
+            TypeError: What is assigned is no `AgentMemory`.
+            AgentError: A run is under way.
+        """
         return self._current.memory
+
+    @memory.setter
+    def memory(self, memory: AgentMemory) -> None:
+        given: object = memory
+        if not isinstance(given, AgentMemory):
+            raise TypeError(f"the memory must be an AgentMemory, not a {type(given).__name__}")
+        self._current.check_free()
+        self._current.memory = memory
 
     @property
     def state(self) -> dict[str, Any]:
@@ -149,16 +166,19 @@ class MultiStepAgent(Definition, ByHand, OldNames):
             images: Shown to the model with the task: PIL images, bytes, paths, URLs. (A bool in
                 this place is taken for `single_step`, which stood here in smolagents 1.4.)
             additional_args: Variables by name, told to the model and usable in its code.
-            max_steps: Overrides that of the agent.
+            max_steps: Overrides that of the agent, unless it is 0.
             return_full_result: Overrides that of the agent.
-            single_step: Take one step only, and return the answer or `None`.
+            single_step: Take one step only, and return the answer or `None`. It goes with no other
+                result and no limits.
             limits: Overrides those of the agent.
 
         Returns:
             The answer; a `RunResult` or a generator of events where one was asked for.
 
         Raises:
-            ValueError: The task is empty, or a single step shall be streamed.
+            TypeError: The task is no text, or another argument not what it has to be.
+            ValueError: The task is empty, or two arguments contradict each other.
+            AgentError: With ``reset=False``, the run that this one shall go on from has not ended.
             AgentGenerationError: The model could not be asked.
             AgentInterruptedError: `interrupt` was called.
             AgentLimitError: A limit was reached.
@@ -167,8 +187,7 @@ class MultiStepAgent(Definition, ByHand, OldNames):
         if isinstance(images, bool):
             single_step, images = images, None
         if single_step:
-            if stream or return_full_result:
-                raise ValueError("single_step gives the answer or None: no stream, no full result")
+            _check_alone(stream, return_full_result, limits)
             memory, memory_step = self._one_step(task, reset, images, additional_args)
             answer = self.step(memory_step)
             memory.steps.append(memory_step)
@@ -193,6 +212,7 @@ class MultiStepAgent(Definition, ByHand, OldNames):
     ) -> Any:
         """Runs a task under asyncio; takes, returns and raises what `run` does."""
         if single_step:
+            _check_alone(return_full_result, limits)
             memory, memory_step = self._one_step(task, reset, images, additional_args)
             answer = await self.astep(memory_step)
             memory.steps.append(memory_step)
@@ -307,8 +327,9 @@ class MultiStepAgent(Definition, ByHand, OldNames):
         limits: RunLimits | None,
         caller: Services | None = None,
     ) -> Course:
+        limits = as_limits(limits or self.limits)
+        max_steps = at_least_one("max_steps", max_steps or None)
         task = conversation.begin(task, images, additional_args)
-        limits = limits or self.limits
         services = self._services(conversation, task, max_steps, limits, caller)
         conversation.control = services.control
         model_id = getattr(self.model, "model_id", None)
@@ -365,6 +386,7 @@ class MultiStepAgent(Definition, ByHand, OldNames):
 
     def _workbench(self) -> Workbench:
         conversation = self._current
+        conversation.check_free()
         services = self._services(conversation, self.task or "")
         conversation.control = services.control
         return Workbench(
@@ -383,6 +405,7 @@ class MultiStepAgent(Definition, ByHand, OldNames):
             raise ValueError("the task is empty: say what the agent is to do")
         prompt = self.system_prompt
         if not reset and self._conversation is not None:
+            self._conversation.check_free()
             memory = self._conversation.memory
             if memory.system_prompt.system_prompt != prompt:
                 memory.system_prompt = SystemPromptStep(prompt)
@@ -412,3 +435,10 @@ class MultiStepAgent(Definition, ByHand, OldNames):
     def _returned(self, course: Course, return_full_result: bool | None) -> Any:
         full = self.return_full_result if return_full_result is None else return_full_result
         return course.result if full else course.output
+
+
+def _check_alone(*others: object) -> None:
+    if any(others):
+        raise ValueError(
+            "single_step gives the answer or None: no stream, no full result, no limits"
+        )

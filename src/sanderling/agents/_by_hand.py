@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import aclosing, closing, contextmanager
@@ -24,7 +25,7 @@ from sanderling.messages import ImagePart, TextPart, Timing
 from sanderling.runtime import Done, adrive, drive
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from sanderling.console import RunPrinter
     from sanderling.loop import Action, Effect, Event, Planning, Run
@@ -120,8 +121,8 @@ class ByHand(ABC):
 
         Args:
             tool_name: Its name.
-            arguments: By parameter name; a text, where there is one parameter. A text that is the
-                name of a variable in `state` stands for its value.
+            arguments: By parameter name, or the JSON text of that; a text, where there is one
+                parameter. A text that is the name of a variable in `state` stands for its value.
 
         Raises:
             AgentToolCallError: There is no such tool, or the arguments do not fit it.
@@ -260,7 +261,7 @@ async def aplayed(
 
 def _one_call(bench: Workbench, name: str, arguments: dict[str, Any] | str) -> Loop:
     state = bench.services.run.state
-    given = state.get(arguments, arguments) if isinstance(arguments, str) else arguments
+    given = _named(arguments, state) if isinstance(arguments, str) else arguments
     outcome: Outcome
     (outcome,) = yield Together((CallTool("by_hand", name, given),))
     if outcome.error is None:
@@ -271,6 +272,17 @@ def _one_call(bench: Workbench, name: str, arguments: dict[str, Any] | str) -> L
     raise type(outcome.error)(
         f"{outcome.error}\nThis is the tool: {tool.to_tool_calling_prompt()}"
     ) from outcome.error
+
+
+def _named(text: str, state: Mapping[str, Any]) -> Any:
+    """Returns the variable, or the object, that a text in the place of arguments stands for."""
+    if text in state:
+        return state[text]
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return value if isinstance(value, dict) else text
 
 
 def _one_plan(bench: Workbench, task: str, step: int) -> Loop:
@@ -328,8 +340,7 @@ def _show(bench: Workbench, event: Event) -> None:
 
 @contextmanager
 def _at_work(bench: Workbench) -> Iterator[None]:
-    if bench.conversation.busy:
-        raise AgentError("A run is under way in this conversation: wait for its end.")
+    bench.conversation.check_free()
     bench.conversation.busy = True
     try:
         yield

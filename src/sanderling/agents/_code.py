@@ -13,6 +13,7 @@ from sanderling.sandbox import BASE_BUILTIN_MODULES, ToolSpec
 
 from ._base import MultiStepAgent
 from ._governance import with_memory
+from ._parts import listed
 from ._prompts import render
 
 if TYPE_CHECKING:
@@ -94,7 +95,9 @@ class CodeAgent(MultiStepAgent):
         if use_structured_outputs_internally:
             self._templates_name = "structured_code_agent"
         self.use_structured_outputs_internally = use_structured_outputs_internally
-        self.additional_authorized_imports = list(additional_authorized_imports or ())
+        self.additional_authorized_imports: list[str] = listed(
+            "additional_authorized_imports", additional_authorized_imports
+        )
         super().__init__(
             tools,
             model,
@@ -229,10 +232,17 @@ class CodeAgent(MultiStepAgent):
             return CodeTags("```python", "```")
         if given is None:
             given = self._profile.code_block_tags if self._profile is not None else None
-        return CodeTags() if given is None else CodeTags(*given)
+        return CodeTags() if given is None else _pair_of_tags(given)
 
 
 _create_python_executor = CodeAgent.create_python_executor
+
+
+def _pair_of_tags(given: object) -> CodeTags:
+    match given:
+        case (str(opening), str(closing)):
+            return CodeTags(opening, closing)
+    raise ValueError(f'code_block_tags is "markdown" or (opening, closing), not {given!r}')
 
 
 def _type_instead_of_flag(executor_type: str) -> str:

@@ -7,7 +7,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from sanderling._show import text_of
+from sanderling.errors import AgentError
 from sanderling.memory import TaskStep
+
+from ._parts import listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,12 +57,33 @@ class Conversation:
 
         Returns:
             The task as the model is told it.
+
+        Raises:
+            TypeError: The images are no list, or the arguments no dict.
         """
+        shown = listed("images", images)
+        if not isinstance(additional_args, Mapping | None):
+            raise TypeError(
+                "additional_args is a dict of values by name, "
+                f"not a {type(additional_args).__name__}"
+            )
         if additional_args:
             self.state.update(additional_args)
             task = f"{task}\n\n{_told(additional_args)}"
-        self.memory.steps.append(TaskStep(task, list(images) if images else None))
+        self.memory.steps.append(TaskStep(task, shown or None))
         return task
+
+    def check_free(self) -> None:
+        """Makes sure that no run is under way, whose memory and sandbox would be disturbed.
+
+        Raises:
+            AgentError: There is one.
+        """
+        if self.busy:
+            raise AgentError(
+                "Another run is under way in this conversation. Wait for its end, or start with "
+                "reset=True, which gives the run a memory and a sandbox of its own."
+            )
 
     def close(self) -> None:
         """Ends the sandbox, with its variables and files."""

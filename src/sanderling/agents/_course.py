@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import aclosing, closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from sanderling.errors import AgentError, AgentStoppedError
+from sanderling.errors import AgentStoppedError
 from sanderling.loop import Event, RunResult, RunStarted, react
 from sanderling.messages import Timing
 from sanderling.runtime import Done, adrive, drive, out_of_time
@@ -36,7 +36,7 @@ class Course:
         started: The first event.
         printer: Shows the events, if anything is to be shown.
         release: Called at the end, however the run ended.
-        max_threads: How many tool calls may run together under the sync driver.
+        max_calls: How many tool calls of one reply may run together.
         planning: Makes plans on the way.
         seconds: How long the run may take.
     """
@@ -50,7 +50,7 @@ class Course:
         started: RunStarted,
         printer: RunPrinter | None,
         release: Callable[[Conversation], None],
-        max_threads: int | None = None,
+        max_calls: int | None = None,
         planning: Planning | None = None,
         seconds: float | None = None,
     ) -> None:
@@ -61,7 +61,7 @@ class Course:
         self._started = started
         self._printer = printer
         self._release = release
-        self._max_threads = max_threads
+        self._max_calls = max_calls
         self._planning = planning
         self._seconds = seconds
         self._timing = Timing(0.0)
@@ -104,7 +104,7 @@ class Course:
         from sanderling.runtime import Performer
 
         with self._under_way():
-            performer = Performer(self._services, self._max_threads)
+            performer = Performer(self._services, self._max_calls)
             with closing(performer), closing(drive(self._loop(), performer.perform)) as events:
                 for event in events:
                     yield self._shown(event)
@@ -128,7 +128,7 @@ class Course:
     def _adriven(self) -> AsyncGenerator[Event | Done, None]:
         from sanderling.runtime import AsyncPerformer  # asyncio is slow to import
 
-        return adrive(self._loop(), AsyncPerformer(self._services).perform)
+        return adrive(self._loop(), AsyncPerformer(self._services, self._max_calls).perform)
 
     def _loop(self) -> Generator[Any, Any, None]:
         yield self._started
@@ -143,11 +143,7 @@ class Course:
 
     @contextmanager
     def _under_way(self) -> Iterator[None]:
-        if self._conversation.busy:
-            raise AgentError(
-                "Another run is under way in this conversation. Wait for its end, or start with "
-                "reset=True, which gives the run a memory and a sandbox of its own."
-            )
+        self._conversation.check_free()
         self._conversation.busy = True
         self._timing.start_time = time.time()
         timer = self._timer()

@@ -17,10 +17,18 @@ from sanderling.runtime import CallbackRegistry
 from sanderling.tools import FinalAnswerTool
 
 from ._form import agent_form, agent_from
-from ._governance import Governance
+from ._governance import as_limits, governance
 from ._managed import delegates
 from ._old_prompts import Described, check_says, old_tags
-from ._parts import as_agents, at_least_one, check_name, named_tools, refuse_unknown
+from ._parts import (
+    as_agents,
+    at_least_one,
+    check_name,
+    functions,
+    listed,
+    named_tools,
+    refuse_unknown,
+)
 from ._plans import planning
 from ._prompts import PromptTemplates, checked_templates, load_templates, render
 from ._recall import RecallTool
@@ -115,11 +123,12 @@ class Definition(ABC):
         self._answer_type = None if output_type is None else AnswerType.of(output_type)
         schema = None if self._answer_type is None else self._answer_type.schema
         final_answer = FinalAnswerTool(schema)
-        self.limits = limits
-        self._governance = Governance(approve, tuple(policies), tuple(history_processors))
+        self.limits = as_limits(limits)
+        self._governance = governance(approve, policies, history_processors)
         recall = [RecallTool()] if self._governance.forgets else []
         self.tools = named_tools(
-            [*tools, *recall], [*(self._base_tools() if add_base_tools else ()), final_answer]
+            [*listed("tools", tools), *recall],
+            [*(self._base_tools() if add_base_tools else ()), final_answer],
         )
         self._delegates = delegates(as_agents(managed_agents))
         if both := self.tools.keys() & self._delegates.keys():
@@ -128,9 +137,9 @@ class Definition(ABC):
             )
         self.instructions = instructions
         self.max_steps = max_steps
-        self.step_callbacks = CallbackRegistry(step_callbacks)
+        self.step_callbacks = step_callbacks
         self.planning_interval = at_least_one("planning_interval", planning_interval)
-        self.final_answer_checks = list(final_answer_checks or ())
+        self.final_answer_checks = functions("final_answer_checks", final_answer_checks)
         self.name: str | None = check_name(name)
         self.description: str | None = description
         self.provide_run_summary = provide_run_summary
@@ -140,8 +149,9 @@ class Definition(ABC):
         self.tool_description_template = tool_description_template
         self.grammar = grammar
         self.on_generation_error = on_generation_error
-        self._profile = None if prompt_templates or system_prompt else self.model.profile
-        self._templates = prompt_templates and self._checked(prompt_templates)
+        own_prompts = prompt_templates is not None or system_prompt is not None
+        self._profile = None if own_prompts else self.model.profile
+        self._templates = None if prompt_templates is None else self._checked(prompt_templates)
         if system_prompt is not None:
             check_says(system_prompt, self._must_be_said())
             self.prompt_templates["system_prompt"] = system_prompt
@@ -158,6 +168,15 @@ class Definition(ABC):
     @prompt_templates.setter
     def prompt_templates(self, templates: PromptTemplates) -> None:
         self._templates = self._checked(templates)
+
+    @property
+    def step_callbacks(self) -> CallbackRegistry:
+        """Who is told of finished steps. A list, or a dict by class of step, can be assigned."""
+        return self._step_callbacks
+
+    @step_callbacks.setter
+    def step_callbacks(self, callbacks: StepCallbacks | None) -> None:
+        self._step_callbacks = CallbackRegistry(callbacks)
 
     @property
     def managed_agents(self) -> Mapping[str, MultiStepAgent]:

@@ -88,7 +88,7 @@ def agent_from(kind: type[AgentT], data: Mapping[str, Any], given: dict[str, Any
             for child in (data.get("managed_agents") or {}).values()
         ]
     return agent_class(
-        tools=_tools_named([tool["name"] for tool in data.get("tools") or ()], tools),
+        tools=_tools_named(list(map(_name_of, data.get("tools") or ())), tools),
         model=_model_from(data.get("model")) if model is None else model,
         managed_agents=children,
         **{**_settings(agent_class._saved, data), **given},
@@ -105,6 +105,11 @@ def _settings(saved: Iterable[str], data: Mapping[str, Any]) -> dict[str, Any]:
     if tags := settings.get("code_block_tags"):
         settings["code_block_tags"] = tuple(tags)
     return settings
+
+
+def _name_of(tool: Mapping[str, Any] | str) -> str:
+    """Returns the name of a tool: smolagents saves no more of it."""
+    return tool if isinstance(tool, str) else tool["name"]
 
 
 def _tools_named(names: Iterable[str], given: list[Tool]) -> list[Tool]:

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sanderling.memory import Compaction
-from sanderling.runtime import Approval, Meter, Processed
+from sanderling.runtime import Approval, Meter, Processed, RunLimits
 
+from ._parts import functions, listed
 from ._recall import RecallTool
 
 if TYPE_CHECKING:
     from sanderling.memory import AgentMemory
-    from sanderling.runtime import ApprovalPolicy, MessageProcessor, Policy, RunLimits
+    from sanderling.runtime import ApprovalPolicy, MessageProcessor, Policy
     from sanderling.tools import Tool
 
 
@@ -43,6 +44,31 @@ class Governance:
             for one in self.history_processors
         ]
         return (Processed(processors),) if processors else ()
+
+
+def governance(approve: object, policies: object, history_processors: object) -> Governance:
+    """Returns the settings, if they are what they have to be.
+
+    Raises:
+        TypeError: One is no list, or what it holds cannot be called.
+    """
+    processors = listed("history_processors", history_processors)
+    functions("history_processors", [one for one in processors if not isinstance(one, Compaction)])
+    asked = functions("approve", None if approve is None else [approve])
+    return Governance(
+        asked[0] if asked else None, tuple(functions("policies", policies)), tuple(processors)
+    )
+
+
+def as_limits(limits: object) -> RunLimits | None:
+    """Returns limits, if they are some.
+
+    Raises:
+        TypeError: They are none.
+    """
+    if limits is not None and not isinstance(limits, RunLimits):
+        raise TypeError(f"limits must be a RunLimits, not a {type(limits).__name__}")
+    return limits
 
 
 def with_memory(tools: dict[str, Tool], memory: AgentMemory) -> dict[str, Tool]:

@@ -1,15 +1,29 @@
-"""Functions that smolagents has in ``utils``, by what does their work here."""
+"""Names that smolagents has in ``agents`` and ``utils``, by what does their work here."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from sanderling.loop import CodeTags, extract_code, shorten
+from sanderling.loop import CodeTags, Event, extract_code, shorten
 from sanderling.memory import json_form
 from sanderling.models import parse_json_tool_calls, read_arguments
 
+from ._code import CodeAgent
+from ._tool_calling import ToolCallingAgent
+
 if TYPE_CHECKING:
     from sanderling.messages import JSONValue
+
+    from ._base import MultiStepAgent
+
+StreamEvent: TypeAlias = Event
+"""Whatever a run yields."""
+
+AGENT_REGISTRY: dict[str, type[MultiStepAgent]] = {
+    "CodeAgent": CodeAgent,
+    "ToolCallingAgent": ToolCallingAgent,
+}
+"""The kinds of agents; `MultiStepAgent.from_dict` makes classes derived from them as well."""
 
 MAX_LENGTH_TRUNCATE_CONTENT = 20_000
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import inspect
 import keyword
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from sanderling.tools import as_tool
@@ -18,13 +18,15 @@ if TYPE_CHECKING:
     from ._base import MultiStepAgent
 
 
-def check_name(name: str | None) -> str | None:
+def check_name(name: object) -> str | None:
     """Returns the name of an agent.
 
     Raises:
         ValueError: It is no identifier, so that code could not call the agent.
     """
-    if name is not None and (not name.isidentifier() or keyword.iskeyword(name)):
+    if name is None:
+        return None
+    if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name):
         raise ValueError(f"an agent's name must be a Python identifier, not {name!r}")
     return name
 
@@ -53,19 +55,47 @@ def refuse_unknown(agent_class: type, given: Iterable[str]) -> None:
         )
 
 
-def at_least_one(name: str, number: int | None) -> int | None:
+def at_least_one(name: str, number: object) -> int | None:
     """Returns a setting that counts something.
 
     Raises:
-        ValueError: It is less than one.
+        ValueError: It is no whole number, or less than one.
     """
-    if number is not None and number < 1:
-        raise ValueError(f"{name} must be at least 1, not {number}")
+    if number is None:
+        return None
+    if not isinstance(number, int) or number < 1:
+        raise ValueError(f"{name} must be at least 1, not {number!r}")
     return number
 
 
+def listed(name: str, given: object) -> list[Any]:
+    """Returns the things of an argument that takes a list of them.
+
+    Raises:
+        TypeError: It is a single thing, such as a text, whose letters nobody means.
+    """
+    if given is None:
+        return []
+    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
+        raise TypeError(f"{name} is a list: write {name}=[...], not a {type(given).__name__}")
+    return list(given)
+
+
+def functions(name: str, given: object) -> list[Callable[..., Any]]:
+    """Returns the functions of an argument that takes a list of them.
+
+    Raises:
+        TypeError: It is no list, or one of them cannot be called.
+    """
+    found = listed(name, given)
+    for one in found:
+        if not callable(one):
+            raise TypeError(f"{name} takes what can be called; {type(one).__name__} cannot be")
+    return found
+
+
 def named_tools(
-    tools: Sequence[Tool | Callable[..., Any]], more: Iterable[Tool]
+    tools: Iterable[Tool | Callable[..., Any]], more: Iterable[Tool]
 ) -> dict[str, Tool]:
     """Returns tools by name.
 
@@ -88,14 +118,14 @@ def named_tools(
 
 
 def as_agents(
-    agents: Sequence[MultiStepAgent | ManagedAgent] | Mapping[str, MultiStepAgent] | None,
+    agents: Iterable[MultiStepAgent | ManagedAgent] | Mapping[str, MultiStepAgent] | None,
 ) -> list[MultiStepAgent]:
     """Returns managed agents, those of the old kind as what they stand for.
 
     Raises:
         TypeError: Something is no agent.
     """
-    given = agents.values() if isinstance(agents, Mapping) else agents or ()
+    given = agents.values() if isinstance(agents, Mapping) else listed("managed_agents", agents)
     made = [one.as_agent() if isinstance(one, ManagedAgent) else one for one in given]
     for agent in made:
         if not hasattr(agent, "run"):

@@ -116,12 +116,15 @@ def load_texts(name: str) -> dict[str, str]:
     return texts
 
 
-def checked_templates(templates: Mapping[str, Any]) -> PromptTemplates:
+def checked_templates(templates: object) -> PromptTemplates:
     """Returns the user's templates, if none is missing.
 
     Raises:
+        TypeError: It is no dict.
         ValueError: Keys are missing, or are no text; the message names them all.
     """
+    if not isinstance(templates, Mapping):
+        raise TypeError(f"prompt_templates is a dict, not a {type(templates).__name__}")
     wrong: list[str] = []
     for key, default in EMPTY_PROMPT_TEMPLATES.items():
         if isinstance(default, Mapping):

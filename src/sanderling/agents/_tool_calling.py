@@ -36,7 +36,7 @@ class ToolCallingAgent(MultiStepAgent):
         tools: See `MultiStepAgent`, as for all arguments not listed here.
         model: See there.
         prompt_templates: See there.
-        max_tool_threads: How many calls of one reply may run together in `run`.
+        max_tool_threads: How many calls of one reply may run together.
         tool_parser: Reads the call in a reply without native ones: from its text to ``(name,
             arguments)``, to a call, or to a list of them.
 

@@ -7,6 +7,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
 from sanderling._show import text_of
+from sanderling.messages import ChatMessage
 
 from ._text import excerpt, visible
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-    from sanderling.messages import ChatMessage
+    from sanderling.messages import MessageLike
 
     from ._tree import Drawable
 
@@ -170,12 +171,12 @@ class AgentLogger:
         self.console.print(panel)
 
     def log_messages(
-        self, messages: Sequence[ChatMessage], level: LogLevel | int = LogLevel.DEBUG
+        self, messages: Sequence[MessageLike], level: LogLevel | int = LogLevel.DEBUG
     ) -> None:
-        """Prints messages, each below a rule with its role."""
+        """Prints messages, or the dicts of some, each below a rule with its role."""
         if not self.shows(level):
             return
-        for message in messages:
+        for message in map(ChatMessage.of, messages):
             self.log_markdown(message.render_as_markdown(), title=message.role.value, level=level)
 
     def visualize_agent_tree(self, agent: Drawable) -> None:

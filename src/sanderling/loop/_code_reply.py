@@ -17,7 +17,14 @@ from sanderling.errors import AgentParsingError
 from sanderling.models import parse_json_tool_calls, read_arguments
 
 from ._channels import without_marks
-from ._parsing import CodeTags, extract_code, find_code, is_closed, without_thinking
+from ._parsing import (
+    CodeTags,
+    extract_code,
+    find_code,
+    is_closed,
+    without_half_a_mark,
+    without_thinking,
+)
 
 if TYPE_CHECKING:
     from sanderling.messages import ChatMessage, ChatMessageToolCall, JSONObject
@@ -84,7 +91,7 @@ class CodeReply:
                 text = f"{text}\n{tags.opening}\n{native}\n{tags.closing}".lstrip()
         elif not cut_off and not structured and not is_closed(text, tags):
             # The stop sequence took the mark away; without it the model unlearns to write it.
-            text += tags.closing
+            text = without_half_a_mark(text, tags) + tags.closing
             was_stopped = True
         return cls(text, cut_off, native, was_stopped)
 

@@ -10,6 +10,7 @@ import ast
 import re
 from dataclasses import dataclass
 from functools import lru_cache
+from textwrap import dedent
 
 from sanderling.errors import AgentParsingError
 
@@ -19,10 +20,18 @@ MAX_BARE_NESTING = 100
 
 @dataclass(frozen=True, slots=True)
 class CodeTags:
-    """The marks around code that the model is asked for."""
+    """The marks around code that the model is asked for.
+
+    Raises:
+        ValueError: A mark is empty.
+    """
 
     opening: str = "<code>"
     closing: str = "</code>"
+
+    def __post_init__(self) -> None:
+        if not self.opening.strip() or not self.closing.strip():
+            raise ValueError(f"the marks around code cannot be empty: {self}")
 
     @property
     def stop_sequences(self) -> tuple[str, ...]:
@@ -142,13 +151,19 @@ def _blocks(text: str, tags: CodeTags) -> list[_Block]:
             has_sound_quotes = False
             span = _span(text.find(tags.closing, start), tags.closing)
         if span is None:
-            code = _without_half_a_mark(text[start:].strip("\n").rstrip(), tags)
-            blocks.append(_Block(code, closed=False))
+            code = without_half_a_mark(text[start:], tags)
+            blocks.append(_Block(_as_block(code), closed=False))
             break
         start = _without_prose(text, start, span[0], tags.opening)
-        blocks.append(_Block(text[start : span[0]].strip("\n").rstrip(), closed=True))
+        blocks.append(_Block(_as_block(text[start : span[0]]), closed=True))
         found = opening.search(text, span[1])
     return blocks
+
+
+def _as_block(text: str) -> str:
+    """Returns code without the space around it, nor the indentation of the list it stood in."""
+    text = text.strip("\r\n").rstrip()
+    return dedent(text) if text[:1] in (" ", "\t") else text
 
 
 @lru_cache(maxsize=32)
@@ -198,13 +213,16 @@ def _without_fence(block: str) -> str:
     return "\n\n".join(inner.text for inner in _blocks(block, MARKDOWN_TAGS)) or block
 
 
-def _without_half_a_mark(block: str, tags: CodeTags) -> str:
-    """Drops the beginning of a closing mark at which the model was stopped."""
+def without_half_a_mark(text: str, tags: CodeTags) -> str:
+    """Drops the beginning of a closing mark at which the model stopped; code never ends so."""
+    written = text.rstrip()
     for mark in (tags.closing, *_END_MARKS):
+        if mark[0] not in "<`":
+            continue
         for length in range(len(mark) - 1, 1, -1):
-            if block.endswith(mark[:length]):
-                return block[:-length].rstrip()
-    return block
+            if written.endswith(mark[:length]):
+                return written[:-length]
+    return text
 
 
 def _is_code(text: str) -> bool:

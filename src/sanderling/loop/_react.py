@@ -42,7 +42,7 @@ def react(
 
     Returns:
         The answer: of the type that was asked for, or else as `handle_agent_output_types` gives it.
-        The last event is a `FinalAnswerStep` that holds it.
+        The last event is a `FinalAnswerStep` that holds it; callbacks are told of that, too.
 
     Raises:
         AgentGenerationError: The model could not be asked; the steps so far stay in memory.
@@ -73,8 +73,10 @@ def react(
     answer = output.output
     if run.answer_type is None:
         answer = handle_agent_output_types(answer)
-    yield FinalAnswerStep(answer)
-    return answer
+    final = FinalAnswerStep(answer)
+    yield Notify(final)
+    yield final
+    return final.output
 
 
 def checked(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +13,10 @@ from sanderling.errors import AgentParsingError
 from sanderling.messages import ChatMessage, ChatMessageToolCall, ChatMessageToolCallFunction
 
 _MAX_SHOWN = 2_000
+_MAX_BROKEN = 200  # objects of a text that may turn out to be none: each costs a look at the rest
+_MAX_LITERAL = 20_000
+_OBJECT = re.compile(r'\{\s*"')
+_OTHER_KEYS = (("name", "parameters"), ("action", "action_input"))
 
 
 def with_tool_calls(message: ChatMessage, name_key: str, arguments_key: str) -> ChatMessage:
@@ -30,7 +36,10 @@ def parse_json_tool_calls(
 ) -> list[ChatMessageToolCall]:
     """Returns the tool calls that a model wrote as JSON into its text, in order.
 
-    Accepts objects anywhere in the text, in a list or not. The calls get no id.
+    Accepts objects anywhere in the text, in a list or not, and the forms in which models were
+    trained to write them: arguments under ``"parameters"`` (Llama 3), ``"action"`` and
+    ``"action_input"`` (LangChain), a call within ``"function"`` (chat completions), and the same
+    as Python literals. The calls get no id.
 
     Args:
         text: What the model wrote.
@@ -40,18 +49,10 @@ def parse_json_tool_calls(
     Raises:
         AgentParsingError: No object of the text names a tool; the message shows how to do it.
     """
-    decoder = json.JSONDecoder()
-    calls: list[ChatMessageToolCall] = []
-    position = 0
-    while (brace := text.find("{", position)) != -1:
-        try:
-            value, position = decoder.raw_decode(text, brace)
-        except (ValueError, RecursionError):
-            position = brace + 1
-            continue
-        if isinstance(name := value.get(name_key), str):
-            function = ChatMessageToolCallFunction(value.get(arguments_key, {}), name)
-            calls.append(ChatMessageToolCall(function, id=""))
+    keys = (name_key, arguments_key)
+    calls = [call for value in _objects(text) for call in _calls_of(value, keys)]
+    if not calls:
+        calls = list(_calls_of(_python_literal(text), keys))
     if not calls:
         more = len(text) - _MAX_SHOWN
         rest = f"… ({more} more characters)" if more > 0 else ""
@@ -60,6 +61,49 @@ def parse_json_tool_calls(
             f'Call one like this: {{"{name_key}": "the tool", "{arguments_key}": {{...}}}}'
         )
     return calls
+
+
+def _objects(text: str) -> Iterator[Any]:
+    """Yields the outermost JSON objects of a text."""
+    decoder = json.JSONDecoder(strict=False)  # models write line ends in strings as they are
+    position = failures = 0
+    while failures < _MAX_BROKEN and (found := _OBJECT.search(text, position)) is not None:
+        try:
+            value, position = decoder.raw_decode(text, found.start())
+        except (ValueError, RecursionError):
+            position = found.start() + 1
+            failures += 1
+        else:
+            yield value
+
+
+def _python_literal(text: str) -> Any:
+    """Returns what stands between the first and the last brace, if that is a Python literal."""
+    starts = [place for place in (text.find("["), text.find("{")) if place != -1]
+    end = max(text.rfind("]"), text.rfind("}"))
+    if not starts or end - min(starts) > _MAX_LITERAL:
+        return None
+    try:
+        return ast.literal_eval(text[min(starts) : end + 1])
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        return None
+
+
+def _calls_of(value: Any, keys: tuple[str, str]) -> Iterator[ChatMessageToolCall]:
+    """Yields the calls that an object is, or that a list holds."""
+    for one in value if isinstance(value, list) else [value]:
+        if not isinstance(one, dict):
+            continue
+        inner = one.get("function")
+        call = inner if isinstance(inner, dict) else one
+        for name_key, arguments_key in (keys, *_OTHER_KEYS):
+            if isinstance(name := call.get(name_key), str) and arguments_key in call:
+                break
+        else:
+            name, arguments_key = call.get(keys[0]), keys[1]
+        if isinstance(name, str):
+            function = ChatMessageToolCallFunction(call.get(arguments_key, {}), name)
+            yield ChatMessageToolCall(function, id="")
 
 
 def read_arguments(call: ChatMessageToolCall) -> Any:

@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import time
 from collections import deque
-from contextlib import aclosing
+from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from sanderling._bridge import in_thread
@@ -41,6 +41,9 @@ if TYPE_CHECKING:
     from ._drivers import AsyncPerformance, AsyncWork
 
 
+_AT_ONCE: AbstractAsyncContextManager[None] = nullcontext()
+
+
 class AsyncPerformer:
     """Performs the effects of one run; `perform` is what `adrive` wants.
 
@@ -49,12 +52,14 @@ class AsyncPerformer:
 
     Args:
         services: What to use.
+        max_calls: How many calls of one reply may run together; all of them by default.
     """
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: Services, max_calls: int | None = None) -> None:
         self._services = services
         self._policies = services.all_policies
         self._scope = services.scope
+        self._max_calls = max_calls
 
     def perform(self, effect: Effect) -> AsyncWork:
         """Carries one effect out, under the policies of the run, until that is stopped.
@@ -162,7 +167,8 @@ class AsyncPerformer:
                     yield Done([piece.value]) if isinstance(piece, Done) else piece
             return
         inbox: asyncio.Queue[Event | asyncio.Task[Outcome]] = asyncio.Queue()
-        tasks = [asyncio.create_task(_collected(one, inbox.put_nowait)) for one in attempts]
+        turn = _AT_ONCE if self._max_calls is None else asyncio.Semaphore(self._max_calls)
+        tasks = [asyncio.create_task(_collected(one, inbox.put_nowait, turn)) for one in attempts]
         for task in tasks:
             task.add_done_callback(inbox.put_nowait)
         try:
@@ -225,10 +231,14 @@ async def _consult(effect: Consult) -> object:
     return await value if inspect.isawaitable(value) else value
 
 
-async def _collected(performance: AsyncPerformance, tell: Callable[[Event], object]) -> Any:
-    """Carries a performance out in a task of its own; its events go to `tell`."""
+async def _collected(
+    performance: AsyncPerformance,
+    tell: Callable[[Event], object],
+    turn: AbstractAsyncContextManager[Any] = _AT_ONCE,
+) -> Any:
+    """Carries a performance out in a task of its own, when it is its turn; tells its events."""
     value = None
-    async with aclosing(performance):
+    async with turn, aclosing(performance):
         async for piece in performance:
             if isinstance(piece, Done):
                 value = piece.value

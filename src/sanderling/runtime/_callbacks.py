@@ -12,6 +12,7 @@ from sanderling.memory import ActionStep, MemoryStep
 StepCallback: TypeAlias = Callable[..., Any]
 StepCallbacks: TypeAlias = (
     "Sequence[StepCallback] | Mapping[type[MemoryStep], StepCallback | Sequence[StepCallback]]"
+    " | CallbackRegistry"
 )
 
 _STEP_NAMES = ("memory_step", "step_log")
@@ -24,15 +25,23 @@ class CallbackRegistry:
     declared with ``memory_step`` or with ``step_log`` as the name of the step.
 
     Args:
-        callbacks: A list, told of every `ActionStep`; or one callback or a list by step class.
+        callbacks: A list, told of every `ActionStep`; one callback or a list by step class; or
+            another registry, of which this becomes a copy.
+
+    Raises:
+        TypeError: It is neither.
     """
 
     def __init__(self, callbacks: StepCallbacks | None = None) -> None:
         self._callbacks: list[tuple[type[MemoryStep], StepCallback]] = []
-        if isinstance(callbacks, Mapping):
+        if isinstance(callbacks, CallbackRegistry):
+            self._callbacks += callbacks._callbacks
+        elif isinstance(callbacks, Mapping):
             for step_class, wanted in callbacks.items():
                 for callback in wanted if isinstance(wanted, Sequence) else [wanted]:
                     self.register(step_class, callback)
+        elif callable(callbacks):
+            raise TypeError("step_callbacks is a list: write step_callbacks=[...], also for one")
         else:
             self.extend(callbacks or ())
 
@@ -42,7 +51,8 @@ class CallbackRegistry:
         Raises:
             TypeError: It is not a class of steps, or not callable.
         """
-        if not issubclass(step_class, MemoryStep):
+        kind: object = step_class
+        if not isinstance(kind, type) or not issubclass(kind, MemoryStep):
             raise TypeError(f"step_callbacks goes by step class, not by {step_class!r}")
         if not callable(callback):
             raise TypeError(f"a step callback must be callable, not {callback!r}")

@@ -44,15 +44,13 @@ class FinalAnswerTool(Tool):
         """Returns arguments that `forward` can be called with. See `Tool.validate_arguments`.
 
         Models often give what the answer consists of in the place of ``answer``: then all of it is
-        the answer.
+        the answer. What they give beside an answer of no given type, such as a comment, is not.
         """
-        if (
-            isinstance(arguments, Mapping)
-            and arguments
-            and self.inputs.keys() == {"answer"}
-            and "answer" not in arguments
-        ):
-            arguments = {"answer": dict(arguments)}
+        if isinstance(arguments, Mapping) and arguments and self.inputs.keys() == {"answer"}:
+            if "answer" not in arguments:
+                arguments = {"answer": dict(arguments)}
+            elif self.answer_schema is None:
+                arguments = {"answer": arguments["answer"]}
         return super().validate_arguments(arguments)
 
     def to_json_schema(self) -> JSONObject:
