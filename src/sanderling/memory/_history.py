@@ -50,6 +50,9 @@ class History(Sequence["ChatMessage"]):
     def __getitem__(self, index: slice) -> list[ChatMessage]: ...
     def __getitem__(self, index: int | slice) -> ChatMessage | list[ChatMessage]:
         if isinstance(index, slice):
+            start, stop, step = index.indices(self._length)
+            if step > 0:
+                return self._messages[start:stop:step]
             return self._messages[: self._length][index]
         if not -self._length <= index < self._length:
             raise IndexError(f"message {index} of {self._length}")

@@ -143,6 +143,10 @@ class Services:
         """
         if request.method is not None:
             return Consult(partial(_call_member, request, request.method), blocks=True)
+        return self.call_of(request)
+
+    def call_of(self, request: ToolRequest) -> CallTool:
+        """Does the same for the call of a tool."""
         tool = self.tools.get(request.name)
         if tool is None:
             raise AgentToolCallError(f"There is no tool {request.name!r}.")

@@ -53,7 +53,8 @@ class StepClock:
             return self._kill_at - self._now()
         if self._allowed is None:
             return LONGEST_WAIT
-        running = 0.0 if self._since is None else self._now() - self._since
+        since = self._since  # another thread may stop the clock just now
+        running = 0.0 if since is None else self._now() - since
         return self._allowed - self._used - running
 
     def verdict(self) -> Verdict:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
+from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from . import kernel
 
@@ -83,6 +85,22 @@ class ToolRequest:
     kwargs: dict[str, object]
     alone: bool
     method: Callable[..., object] | None = None
+
+
+InlineCalls: TypeAlias = Callable[[ToolRequest], Callable[[], object] | None]
+"""Asked in the thread of the code what carries a call out right there; None is for elsewhere."""
+
+
+class CallElsewhere(Exception):  # noqa: N818 - no error: what began inline has to end elsewhere
+    """Raised by an inline call that the driver has to end.
+
+    Args:
+        rest: What is still to be done; it may return an awaitable.
+    """
+
+    def __init__(self, rest: Callable[[], object]) -> None:
+        super().__init__()
+        self.rest = rest
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +195,26 @@ class Interpreter(Protocol):
         """Does the same under asyncio."""
 
 
+class InlineInterpreter(ABC):
+    """An interpreter whose code runs in this process, and can itself carry out the calls it makes.
+
+    That spares a call the way to the driver and back, which takes several changes of threads.
+    """
+
+    @abstractmethod
+    def aexecute_inline(
+        self, code: str, inline: InlineCalls
+    ) -> AsyncGenerator[ToolRequest | Printed | CodeResult, None]:
+        """Does what `Interpreter.aexecute` does.
+
+        Args:
+            code: Python.
+            inline: Calls it chooses are carried out in the thread of the code, unless that has
+                others that call meanwhile; what they raise is raised in the code. They are not
+                interrupted: a step that is, ends without the thread, which stops after the call.
+        """
+
+
 class _Verbatim:
     """Shows itself as a text, where `inspect.Signature` writes an annotation."""
 
@@ -206,8 +244,13 @@ def _shown(thing: object, otherwise: object) -> object:
     if thing is inspect.Signature.empty:
         return otherwise
     text = thing if isinstance(thing, str) else inspect.formatannotation(thing)
+    return _Verbatim(text) if _reads_as_python(text) else otherwise
+
+
+@functools.lru_cache(256)
+def _reads_as_python(text: str) -> bool:
     try:
         ast.parse(text, mode="eval")
     except (SyntaxError, ValueError, MemoryError, RecursionError):
-        return otherwise
-    return _Verbatim(text)
+        return False
+    return True

@@ -41,6 +41,7 @@ import builtins
 import collections
 import enum
 import errno
+import functools
 import io
 import json
 import linecache
@@ -111,6 +112,7 @@ MAX_KEPT = 20  # values of one step that stay under a name
 MAX_KEPT_STEPS = 5
 
 _MOST_THREADS = 16  # of one `parallel`
+_MOST_BINDERS = 256  # kept, because every run of an agent has the same tools
 _HAS_THREADS = sys.platform != "emscripten"
 
 
@@ -1230,6 +1232,14 @@ def binder(name: str, signature: str) -> Callable[..., None]:
     Raises:
         ValueError: The name or the signature is none.
     """
+    scope: dict[str, Any] = {"__builtins__": {}}
+    exec(_binder_code(name, signature), scope)  # noqa: S102 - one function, with literal defaults
+    bind: Callable[..., None] = scope[name]
+    return bind
+
+
+@functools.lru_cache(_MOST_BINDERS)
+def _binder_code(name: str, signature: str) -> CodeType:
     problem = f"not a signature of a tool: {name}{signature}"
     try:
         tree = ast.parse(f"def {name}{signature}: pass" if name.isidentifier() else "")
@@ -1245,15 +1255,11 @@ def binder(name: str, signature: str) -> Callable[..., None]:
     given = function.args
     given.defaults = [_literal(default) for default in given.defaults]
     given.kw_defaults = [default and _literal(default) for default in given.kw_defaults]
-    scope: dict[str, Any] = {"__builtins__": {}}
     try:
         # This file's own future import makes annotations text: nothing of them is evaluated.
-        code = compile(tree, f"<tool {name}>", "exec")
+        return compile(tree, f"<tool {name}>", "exec")
     except (SyntaxError, ValueError) as error:
         raise ValueError(problem) from error
-    exec(code, scope)  # noqa: S102 - one function, whose defaults are literals
-    bind: Callable[..., None] = scope[name]
-    return bind
 
 
 def make_stub(tool: ToolSpec, begin: Begin) -> Callable[..., object]:
@@ -1991,17 +1997,23 @@ def _suggestion(error: BaseException) -> str:
 
 def _paths_to_hide(work_folder: bool) -> list[tuple[str, str]]:
     """Returns paths and what is shown in their place; longer ones come first."""
-    library = os.path.dirname(os.path.abspath(os.__file__))  # noqa: PTH100, PTH120 - pathlib costs time
+    folder = os.getcwd() if work_folder else None  # noqa: PTH109 - pathlib costs time
+    return _shown_paths(tuple(path for path in sys.path if path), folder)
+
+
+@functools.lru_cache(1)
+def _shown_paths(searched: tuple[str, ...], work_folder: str | None) -> list[tuple[str, str]]:
+    library = os.path.dirname(os.path.abspath(os.__file__))  # noqa: PTH100, PTH120 - as above
     python = {sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix, library}
-    python |= {path for path in sys.path if path}
+    python.update(searched)
     shown = dict.fromkeys((*python, *map(os.path.realpath, python)), "<python>")
     own = globals().get("__file__")  # none where this file was sent as a text
     if own is not None:
         for _ in range(3):  # this folder, the package, what it lies in
             own = os.path.dirname(own)  # noqa: PTH120 - as above
             shown.setdefault(own, "<sanderling>")
-    if work_folder:
-        shown[os.getcwd()] = "."  # noqa: PTH109 - as above
+    if work_folder is not None:
+        shown[work_folder] = "."
     kept = [(path, name) for path, name in shown.items() if path not in _NO_SECRETS]
     return sorted(kept, key=lambda pair: -len(pair[0]))
 

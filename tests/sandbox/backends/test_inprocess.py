@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
+import cProfile
 import gc
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, aclosing
 
 import pytest
 
 from sanderling.errors import SandboxTimeout
-from sanderling.sandbox import Interpreter, create_interpreter
+from sanderling.sandbox import (
+    CodeResult,
+    Interpreter,
+    ToolRequest,
+    ToolSpec,
+    create_interpreter,
+)
 from support.sandbox import Tools, error, interpreter, run, value
 
 
@@ -47,6 +56,58 @@ def test_code_has_one_thread_of_its_own(python: Interpreter) -> None:
     with interpreter("inprocess", additional_authorized_imports=["threading"]) as made:
         first = value(made, "import threading; threading.get_ident()")
         assert value(made, "threading.get_ident()") == first != threading.get_ident()
+
+
+def test_code_that_was_given_something_has_one_thread_of_its_own(python: Interpreter) -> None:
+    python.set_variables({"thread": threading.get_ident})
+    first = value(python, "thread()")
+    with interpreter("inprocess") as other:
+        other.set_variables({"thread": threading.get_ident})
+        assert value(other, "thread()") != first
+    assert value(python, "thread()") == first
+
+
+def test_steps_that_block_do_not_keep_others_waiting() -> None:
+    started, release = threading.Semaphore(0), threading.Event()
+
+    def block() -> None:
+        started.release()
+        release.wait()
+
+    async def main() -> list[str]:
+        with ExitStack() as stack:
+            made = [stack.enter_context(interpreter("inprocess")) for _ in range(30)]
+            steps = [asyncio.create_task(_calling_what_it_gets(one, block)) for one in made]
+            for _ in steps:
+                await asyncio.to_thread(started.acquire)  # each while all before it block
+            release.set()
+            return [result.text for result in await asyncio.gather(*steps)]
+
+    assert asyncio.run(main()) == ["done"] * 30
+
+
+async def _calling_what_it_gets(python: Interpreter, function: Callable[[], None]) -> CodeResult:
+    last: object = None
+    python.set_tools([ToolSpec("give", "()", "")])
+    async with aclosing(python.aexecute("give()()\n'done'")) as execution:
+        async for last in execution:
+            if isinstance(last, ToolRequest):
+                python.reply(last, function)
+    assert isinstance(last, CodeResult)
+    return last
+
+
+def test_context_variables_stay_between_steps() -> None:
+    with interpreter("inprocess", additional_authorized_imports=["contextvars"]) as made:
+        run(made, "import contextvars\nkept = contextvars.ContextVar('kept')\nkept.set(1)")
+        assert value(made, "kept.get()") == 1
+
+
+@pytest.mark.parametrize("code", ["1", "while True: pass"], ids=["ended", "interrupted"])
+def test_what_is_profiled_goes_on_after_a_step(python: Interpreter, code: str) -> None:
+    run(python, code)
+    profile = cProfile.Profile()
+    assert profile.runcall(sum, (number for number in range(10))) == 45
 
 
 def test_print_is_captured(python: Interpreter, capsys: pytest.CaptureFixture[str]) -> None:
@@ -86,7 +147,7 @@ def test_what_cannot_be_stopped_is_left_behind(python: Interpreter) -> None:
 
 def test_its_thread_ends_with_it() -> None:
     before = set(threading.enumerate())
-    python = create_interpreter("inprocess")
+    python = create_interpreter("inprocess", additional_authorized_imports=["sqlite3"])
     value(python, "1")
     (thread,) = set(threading.enumerate()) - before
     gone = weakref.ref(python)

@@ -1,0 +1,65 @@
+"""Calls of tools that the thread of the code carries out itself, under asyncio."""
+
+from __future__ import annotations
+
+import contextvars
+import inspect
+from collections.abc import AsyncGenerator, Callable
+from functools import partial
+from typing import TYPE_CHECKING, NoReturn
+
+from sanderling.sandbox import CallElsewhere, InlineInterpreter
+
+from ._delegates import Delegate
+from ._services import tool_failure
+
+if TYPE_CHECKING:
+    from sanderling.loop import ExecuteCode
+    from sanderling.sandbox import CodeResult, Interpreter, Printed, ToolRequest
+
+    from ._services import Services
+
+
+def execution_of(
+    effect: ExecuteCode, interpreter: Interpreter, services: Services
+) -> AsyncGenerator[ToolRequest | Printed | CodeResult, None]:
+    """Starts to run code: in this process, and under no policies, with the calls it makes."""
+    if isinstance(interpreter, InlineInterpreter) and not services.all_policies:
+        return interpreter.aexecute_inline(effect.code, _InlineCalls(services))
+    return interpreter.aexecute(effect.code)
+
+
+class _InlineCalls:
+    """Chooses the calls of sync tools, which would be carried out in a worker thread anyway.
+
+    Args:
+        services: What to use, with the context variables of this moment.
+    """
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._context = contextvars.copy_context()
+
+    def __call__(self, request: ToolRequest) -> Callable[[], object] | None:
+        tool = self._services.tools.get(request.name)
+        if tool is None or request.method is not None or self._services.control.stopped:
+            return None
+        if tool.is_async or tool.thread_bound or isinstance(tool, Delegate):
+            return None
+        return partial(self._context.copy().run, self._call, request)
+
+    def _call(self, request: ToolRequest) -> object:
+        tool, arguments = self._services.find(self._services.call_of(request))
+        try:
+            result = tool.begin_here(arguments)
+        except Exception as error:
+            raise tool_failure(request.name, error) from error
+        except BaseException as error:  # whoever runs the agent has to hear of it
+            raise CallElsewhere(partial(_raise, error)) from None
+        if inspect.isawaitable(result):
+            raise CallElsewhere(lambda: result)
+        return result
+
+
+def _raise(error: BaseException) -> NoReturn:
+    raise error
