@@ -366,6 +366,20 @@ def test_openai_itself_needs_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
         awaited(OpenAIModel("gpt-5"))
 
 
+@pytest.mark.parametrize("others", [{}, {"OPENAI_API_KEY": "sk-openai"}])
+def test_a_known_provider_gets_its_own_key(
+    monkeypatch: pytest.MonkeyPatch, others: dict[str, str]
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    for name, value in {"OPENROUTER_API_KEY": "sk-or", **others}.items():
+        monkeypatch.setenv(name, value)
+    assert OpenAIModel("m", api_base="https://openrouter.ai/api/v1/").client.api_key == "sk-or"
+    given = OpenAIModel("m", api_base="https://openrouter.ai/api/v1", api_key="sk-given")
+    assert given.client.api_key == "sk-given"
+    somebody_else = OpenAIModel("m", api_base="https://openrouter.ai/api/v1.example.org")
+    assert somebody_else.client.api_key != "sk-or"
+
+
 def test_a_local_server_needs_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     with serving(says("hi")) as server:

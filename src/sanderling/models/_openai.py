@@ -35,8 +35,8 @@ class OpenAIModel(ChatCompletionsModel):
         model_id: The server's name of the model.
         api_base: The base address, such as ``"http://localhost:8000/v1"``; by default the
             environment variable OPENAI_BASE_URL, else OpenAI's.
-        api_key: By default the environment variable OPENAI_API_KEY. A server at an `api_base` may
-            need none.
+        api_key: By default the environment variable of the provider at `api_base`, where that is
+            one that ``sanderling models`` lists; else OPENAI_API_KEY. Other servers may need none.
         organization: Whose account is used.
         project: The project in it.
         client_kwargs: Further arguments of `openai.OpenAI`. ``max_retries`` says how often a
@@ -134,9 +134,14 @@ class OpenAIModel(ChatCompletionsModel):
             "project": self.project,
         }
         arguments = self._with_usual(given)
-        if "api_key" not in arguments and not os.environ.get(OPENAI.key_variable):
-            if self._asked().url == OPENAI.url:
-                raise missing_key(self._asked())
+        if "api_key" in arguments:
+            return arguments
+        asked = self._asked()
+        if key := os.environ.get(asked.key_variable):
+            arguments["api_key"] = key
+        elif not os.environ.get(OPENAI.key_variable):
+            if asked.url == OPENAI.url:
+                raise missing_key(asked)
             arguments["api_key"] = "none"  # the package insists on one; a local server does not
         return arguments
 
