@@ -130,7 +130,7 @@ class ApiModel(Model):
         self.timeout = timeout
         self.profile = as_profile(profile)
         self._given_capabilities = dict(capabilities or {})
-        self._capabilities = capabilities_of(self._standing(), model_id, capabilities)
+        self._capabilities = self._known_capabilities()
         self._retry = RetryPolicy.of(retry)
         self._retries = Retries(self._retry)
         self._limits = RequestLimits(requests_per_minute, max_concurrent_requests)
@@ -150,6 +150,10 @@ class ApiModel(Model):
     def _standing(self) -> str:
         """Returns the model's place in the table of capabilities; called by ``__init__``."""
         return self.provider
+
+    def _known_capabilities(self) -> Capabilities:
+        """Returns what the table, and the user, say of the model; called by ``__init__``."""
+        return capabilities_of(self._standing(), self.model_id, self._given_capabilities)
 
     def _prepare(self, question: Question) -> dict[str, Any]:
         """Returns the request: pure."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final
 
@@ -143,3 +143,12 @@ def capabilities_of(
         if exception.name.fullmatch(asked):
             changes.update(exception.but)
     return replace(known, **{**changes, **(given or {})})
+
+
+def common_capabilities(several: Sequence[Capabilities]) -> Capabilities:
+    """Returns what each of several models can do."""
+    stops = [each.max_stops for each in several if each.max_stops is not None]
+    able = {
+        name: all(getattr(each, name) for each in several) for name in _NAMES if name != "max_stops"
+    }
+    return Capabilities(max_stops=min(stops, default=None), **able)
