@@ -144,7 +144,13 @@ class InferenceClientModel(ChatCompletionsModel):
         url = self.base_url or self.client_kwargs.get("base_url")
         if url is None:
             url = f"{_ROUTER} ({self.inference_provider})" if self.inference_provider else _ROUTER
-        return Asked(self.model_id, str(url).rstrip("/"), self._token is not None, _KEY)
+        return Asked(
+            self.model_id,
+            str(url).rstrip("/"),
+            self._token is not None,
+            _KEY,
+            address="that the provider serves this model, and base_url, if there is one",
+        )
 
     def _client_arguments(self) -> dict[str, Any]:
         limit = self.timeout

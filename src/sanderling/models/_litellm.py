@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ._messages import RoleConversions
 
 _KEYS = "that its provider has in LiteLLM's documentation"
+_ADDRESS = "that the name has its provider before it, and api_base, if there is one"
 _DEFAULT = "anthropic/claude-3-5-sonnet-20240620"
 # The chat templates behind these take texts, not parts.
 _TEXT_ONLY = ("ollama", "groq", "cerebras")
@@ -146,7 +147,8 @@ class LiteLLMModel(ChatCompletionsModel):
 
     def _asked(self) -> Asked:
         url = self.api_base or f"LiteLLM ({self.model_id.partition('/')[0]})"
-        return Asked(self.model_id, url.rstrip("/"), self._api_key is not None, _KEYS)
+        key_given = self._api_key is not None
+        return Asked(self.model_id, url.rstrip("/"), key_given, _KEYS, address=_ADDRESS)
 
     def _settings(self) -> dict[str, object]:
         given = {
