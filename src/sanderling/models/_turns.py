@@ -152,7 +152,8 @@ def conversation(
         text_only: The model takes no images.
 
     Raises:
-        ValueError: There is an image, and `text_only` forbids it; or an image cannot be read.
+        ValueError: There is an image, and `text_only` forbids it; or an image cannot be read; or
+            the conversation says nothing at all.
     """
     given = DEFAULT_ROLE_CONVERSIONS if role_conversions is None else role_conversions
     roles: Mapping[str, str] = {str(role): str(target) for role, target in given.items()}
@@ -176,6 +177,8 @@ def conversation(
             turns[-1].blocks += blocks
         elif blocks:
             turns.append(Turn(role, blocks))
+    if not turns and not system:
+        raise ValueError("there is nothing to answer: no message of the conversation says anything")
     if not turns:
         return Conversation([], [Turn("user", system)])
     return Conversation(system, turns)
