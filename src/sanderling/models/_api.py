@@ -42,7 +42,7 @@ from ._failures import Asked, Failure, Fault, explained, short
 from ._limits import RequestLimits
 from ._profile import ModelProfile, as_profile, profile_setting
 from ._retry import Retries, RetryPolicy
-from ._stop import acut_stream, cut_at_stop, cut_stream
+from ._stop import acut_stream, cut_at_stop, cut_stream, stops_of
 from ._structured import asettle, schema_of, settle, told_and_checked
 
 if TYPE_CHECKING:
@@ -422,7 +422,7 @@ def question_of(
     options: Mapping[str, Any],
 ) -> Question:
     """Returns the arguments of `Model.generate` as one question."""
-    stops = tuple(stop for stop in stop_sequences or () if stop)
+    stops = stops_of(stop_sequences)
     return Question(messages, stops, response_format, tuple(tools or ()), options)
 
 

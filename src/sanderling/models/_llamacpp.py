@@ -15,6 +15,7 @@ from ._gguf import embedded_path, find_model_file
 from ._llama_engine import Engine, EngineSettings, engine
 from ._messages import to_chat_messages
 from ._profile import ModelProfile, as_profile, profile_setting
+from ._stop import stops_of
 
 if TYPE_CHECKING:
     from sanderling.messages import ChatMessageStreamDelta, JSONObject, MessageLike
@@ -115,8 +116,8 @@ class LlamaCppModel(Model):
             **_DEFAULTS,
             "messages": to_chat_messages(messages, None, self.flatten_messages_as_text),
         }
-        if stop_sequences:
-            specific["stop"] = list(stop_sequences)
+        if stops := stops_of(stop_sequences):
+            specific["stop"] = list(stops)
         if response_format is not None:
             specific["response_format"] = response_format
         if tools_to_call_from:

@@ -166,6 +166,14 @@ def test_stop(dialect: Dialect, door: Door) -> None:
     assert said.finish_reason == "stop"
 
 
+@offering("stop")
+@doors
+def test_one_stop_sequence_needs_no_list(dialect: Dialect, door: Door) -> None:
+    with serving(says(dialect, door, Reply())) as server:
+        door.ask(dialect.model(server), stop_sequences="<stop>")
+    assert list(dialect.sent(server.requests[0]).stops) == ["<stop>"]
+
+
 @offering("schema")
 @doors
 def test_schema(dialect: Dialect, door: Door) -> None:
