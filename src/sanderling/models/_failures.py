@@ -32,6 +32,7 @@ _LASTING = frozenset({501, 505})
 # How providers say it; in lower case.
 _TOO_LONG = (
     "context length",
+    "context limit",
     "context size",
     "context window",
     "context_length_exceeded",
@@ -40,6 +41,10 @@ _TOO_LONG = (
     "too many input tokens",
     "exceeds the maximum number of tokens",
     "reduce the length of the messages",
+    "maximum prompt length",
+    # Text Generation Inference, behind many of the Hub's endpoints.
+    "`inputs` tokens + `max_new_tokens`",
+    "`inputs` must have less than",
 )
 _FILTERED = (
     "content_filter",
@@ -283,7 +288,7 @@ def _status_advice(failure: Failure, asked: Asked) -> tuple[type[AgentGeneration
 
 def _known_kind(failure: Failure) -> type[AgentGenerationError] | None:
     said = f"{failure.code} {failure.said}".lower()
-    if any(sign in said for sign in _TOO_LONG):
+    if failure.status == 413 or any(sign in said for sign in _TOO_LONG):
         return ContextLengthError
     if any(sign in said for sign in _FILTERED):
         return ContentFilterError
