@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
 import subprocess
 import sys
@@ -12,7 +13,12 @@ from typing import Any
 
 import pytest
 
-from sanderling.errors import AgentGenerationError, ContentFilterError
+from sanderling.errors import (
+    AgentGenerationError,
+    ContentFilterError,
+    ModelAccessError,
+    RateLimitError,
+)
 from sanderling.messages import (
     ChatMessage,
     ChatMessageToolCall,
@@ -355,6 +361,24 @@ def test_a_passing_failure_is_repeated(door: Door) -> None:
     with serving(busy, busy, says("at last")) as server:
         assert door(model(server, client_kwargs={"max_retries": 2})).content == "at last"
     assert len(server.requests) == 3
+
+
+@pytest.mark.parametrize("awaits", [False, True])
+def test_an_error_that_comes_as_an_answer_is_an_error(awaits: bool) -> None:
+    def ask(*answers: Answer) -> ChatMessage:
+        with serving(*answers) as server:
+            asked = model(server, retry={"attempts": 2, "first_wait": 0})
+            return awaited(asked) if awaits else whole(asked)
+
+    busy = {"error": {"message": "the provider is busy", "code": 429}}
+    within = {"choices": [{"error": {"message": "it broke"}, "message": {"content": ""}}]}
+    for body in (busy, within):
+        assert ask(Answer(json.dumps(body)), says("at last")).content == "at last"
+    with pytest.raises(RateLimitError, match="the provider is busy"):
+        ask(Answer(json.dumps(busy)))
+    no_credit = {"error": {"message": "Insufficient credits", "code": 402}}
+    with pytest.raises(ModelAccessError, match="Insufficient credits"):
+        ask(Answer(json.dumps(no_credit)))
 
 
 def test_openai_itself_needs_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
