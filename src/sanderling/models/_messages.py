@@ -5,7 +5,6 @@ https://platform.openai.com/docs/api-reference/chat/create#chat-create-messages
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, TypeAlias
 
@@ -18,6 +17,8 @@ from sanderling.messages import (
     MessageRole,
     TextPart,
 )
+
+from ._tool_calls import as_object_text
 
 #: A message, or an entry of its content, in the JSON form of chat completions.
 Entry: TypeAlias = dict[str, Any]
@@ -120,8 +121,7 @@ def _joined(parts: Iterable[ContentPart]) -> list[Entry]:
 
 
 def _call(call: ChatMessageToolCall) -> Entry:
-    arguments = call.function.arguments
-    text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+    text = as_object_text(call.function.arguments)
     return {
         "id": call.id,
         "type": call.type,
