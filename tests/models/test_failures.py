@@ -87,6 +87,13 @@ def test_the_key_is_named_by_where_it_came_from() -> None:
     assert "Check the api_key that was given" in str(explained(refused, given_key))
 
 
+def test_a_password_in_an_address_is_not_told() -> None:
+    asked = Asked("some-model", "https://me:s3cret@example.org/v1", False, "EXAMPLE_KEY")
+    told = str(explained(Failure(Fault.TIMEOUT, "slow"), asked))
+    assert "s3cret" not in told
+    assert "https://example.org/v1" in told
+
+
 def test_how_long_to_wait() -> None:
     assert retry_after({"retry-after": "7"}) == 7
     assert retry_after({"retry-after-ms": "250", "retry-after": "7"}) == 0.25

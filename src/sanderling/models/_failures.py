@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from typing import Any
 
@@ -22,6 +22,8 @@ from sanderling.errors import (
     RateLimitError,
     UnknownModelError,
 )
+
+from ._settings import without_secrets
 
 _MAX_SAID = 500
 
@@ -165,6 +167,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 def explained(failure: Failure, asked: Asked) -> AgentGenerationError:
     """Returns the error that a caller is told."""
+    asked = replace(asked, url=without_secrets(asked.url))
     kind, advice = _advice(failure, asked)
     trace = f" (request id {failure.request_id})" if failure.request_id else ""
     passing = failure.fault in (Fault.TIMEOUT, Fault.CONNECTION, Fault.BROKEN)
