@@ -74,6 +74,8 @@ def test_it_speaks_as_the_first_one() -> None:
     assert (both.model_id, both.profile) == ("first", profile)
     with pytest.raises(ValueError, match="at least one"):
         FallbackModel([])
+    with pytest.raises(TypeError, match="a list of models"):
+        FallbackModel(OpenAIModel("a"))  # type: ignore[arg-type]  # the mistake
 
 
 def test_it_is_saved_with_all_of_them() -> None:

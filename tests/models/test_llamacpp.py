@@ -146,6 +146,10 @@ def test_files_that_are_no_models(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="There is no model file"):
         LlamaCppModel(tmp_path / "none.gguf")
     (tmp_path / "text.gguf").write_text("hello")
+    with pytest.raises(ValueError, match="n_ctx is 0 or more"):
+        LlamaCppModel(n_ctx=-5)
+    with pytest.raises(ValueError, match="n_threads is 1 or more"):
+        LlamaCppModel(n_threads=0)
     with pytest.raises(ValueError, match="no GGUF file"):
         LlamaCppModel(tmp_path / "text.gguf")
     (tmp_path / "cut.gguf").write_bytes(b"GGUF" + b"\0" * 50)

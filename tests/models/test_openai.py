@@ -530,11 +530,25 @@ def test_a_client_of_ones_own(door: Door) -> None:
         ({"retry": {"attempts": 0}}, "1 or more"),
         ({"profile": "none"}, "no model profile 'none'"),
         ({"timeout": 0}, "timeout is more than 0 seconds"),
+        ({"timeout": "5"}, "timeout is a number, not '5'"),
+        ({"model_id": None}, "OpenAIModel needs a model_id"),
+        ({"model_id": " "}, "model_id is an empty text"),
+        ({"model_id": 5}, "model_id is a text, not 5"),
+        ({"requests_per_minute": "9"}, "requests_per_minute is a number, not '9'"),
+        ({"max_concurrent_requests": 1.5}, "max_concurrent_requests is a whole number"),
+        ({"capabilities": ["stop"]}, "capabilities is a dict"),
+        ({"retry": {"attempts": "3"}}, "attempts, .*, is a whole number"),
+        ({"retry": {"total": None}}, "total is a number, not None"),
+        ({"profile": 5}, "profile is a ModelProfile"),
+        ({"client_kwargs": ["timeout"]}, "client_kwargs is a dict"),
+        ({"client_kwargs": {"max_retries": "2"}}, "max_retries is a whole number"),
+        ({"custom_role_conversions": {"wizard": "user"}}, "'wizard' .* there is: user, "),
+        ({"custom_role_conversions": ["system"]}, "custom_role_conversions is a dict"),
     ],
 )
 def test_wrong_arguments(arguments: dict[str, Any], told: str) -> None:
     with pytest.raises((ValueError, TypeError), match=told):
-        OpenAIModel("m", **arguments)
+        OpenAIModel(**{"model_id": "m", **arguments})
 
 
 def test_requests_at_once_are_limited_for_tasks() -> None:

@@ -296,7 +296,7 @@ def test_parameters_of_a_reply(noise: Path) -> None:
 def test_wrong_arguments(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="kv_caches is 0 or more"):
         TransformersModel("any", kv_caches=-1)
-    with pytest.raises(ValueError, match="at least 1 token"):
+    with pytest.raises(ValueError, match="max_new_tokens is 1 or more"):
         TransformersModel("any", max_tokens=0)
     with pytest.raises(ValueError, match="no capability sight"):
         TransformersModel("any", capabilities={"sight": True})

@@ -35,11 +35,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from sanderling.errors import AgentGenerationError, MissingExtraError
 
+from ._arguments import as_settings, check_more_than_0
 from ._base import Model, ToolLike, as_delta
 from ._capabilities import Capabilities, capabilities_of
 from ._clients import Clients
 from ._failures import Asked, Failure, Fault, explained, short
 from ._limits import RequestLimits
+from ._messages import roles_of
 from ._profile import ModelProfile, as_profile, profile_setting
 from ._retry import Retries, RetryPolicy
 from ._stop import acut_stream, cut_at_stop, cut_stream, stops_of
@@ -103,7 +105,9 @@ class ApiModel(Model):
         **kwargs: As for every `Model`.
 
     Raises:
-        ValueError: A limit or the timeout is not positive, or there is no such capability.
+        ValueError: A limit or the timeout is not positive, there is no such capability, or no
+            such role; or there is no `model_id`.
+        TypeError: An argument is of another type.
     """
 
     #: The package's client is not asked for longer than this, in seconds, to make a connection.
@@ -123,13 +127,15 @@ class ApiModel(Model):
         profile: ModelProfile | Mapping[str, Any] | str | None = None,
         **kwargs: Any,
     ) -> None:
-        if timeout is not None and not timeout > 0:
-            raise ValueError(f"timeout is more than 0 seconds, or None; it is {timeout!r}")
+        if model_id is None and self.provider:
+            raise ValueError(f"{type(self).__name__} needs a model_id, the name of a model")
+        check_more_than_0("timeout", timeout, " seconds")
+        roles_of(custom_role_conversions)
         super().__init__(model_id=model_id, **kwargs)
         self.custom_role_conversions = custom_role_conversions
         self.timeout = timeout
         self.profile = as_profile(profile)
-        self._given_capabilities = dict(capabilities or {})
+        self._given_capabilities = as_settings("capabilities", capabilities)
         self._capabilities = self._known_capabilities()
         self._retry = RetryPolicy.of(retry)
         self._retries = Retries(self._retry)

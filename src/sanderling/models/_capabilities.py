@@ -129,6 +129,8 @@ def capabilities_of(
     Raises:
         ValueError: `given` names something else than a field of `Capabilities`.
     """
+    if given is not None and not isinstance(given, Mapping):
+        raise TypeError(f"capabilities is a dict of names and values, not {given!r:.80}")
     if unknown := sorted(set(given or ()) - set(_NAMES)):
         raise ValueError(
             f"there is no capability {', '.join(unknown)}; there is: {', '.join(_NAMES)}"

@@ -33,9 +33,12 @@ class FallbackModel(Model):
 
     Raises:
         ValueError: There is no model.
+        TypeError: It is no list of models.
     """
 
     def __init__(self, models: Sequence[Any]) -> None:
+        if isinstance(models, str) or not isinstance(models, Sequence):
+            raise TypeError(f"models is a list of models, not {models!r:.80}")
         if not models:
             raise ValueError("a FallbackModel needs at least one model")
         self.models = [as_model(model) for model in models]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from sanderling.errors import MissingExtraError
 
+from ._arguments import as_settings, check_at_least, check_text
 from ._capabilities import Capabilities, capabilities_of, common_capabilities
 from ._chat import ChatCompletionsModel
 from ._failures import Asked, Failure, Fault, http_failure, short
@@ -68,6 +69,7 @@ class LiteLLMModel(ChatCompletionsModel):
                 stacklevel=2,
             )
             model_id = _DEFAULT
+        check_text("model_id", model_id)
         self.api_base = api_base
         self._api_key = api_key
         self._flatten_given = flatten_messages_as_text
@@ -190,15 +192,16 @@ class LiteLLMRouterModel(LiteLLMModel):
         flatten_messages_as_text: bool | None = None,
         **kwargs: Any,
     ) -> None:
-        names = [str(deployment.get("model_name")) for deployment in model_list]
+        self.model_list = [as_settings("a deployment", each) for each in model_list]
+        names = [str(deployment.get("model_name")) for deployment in self.model_list]
         if model_id not in names:
             raise ValueError(
                 f"no deployment of model_list has the model_name {model_id!r}; there is: "
                 f"{', '.join(names) or 'none'}"
             )
-        self.model_list = [dict(deployment) for deployment in model_list]
-        self.client_kwargs = dict(client_kwargs or {})
+        self.client_kwargs = as_settings("client_kwargs", client_kwargs)
         if "retry" not in kwargs and (repeats := self.client_kwargs.get("num_retries")) is not None:
+            check_at_least("num_retries", repeats, 0)
             kwargs["retry"] = {"attempts": repeats + 1}
         super().__init__(
             model_id,

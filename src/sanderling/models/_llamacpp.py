@@ -9,6 +9,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from ._arguments import check_at_least
 from ._base import Model, ToolLike
 from ._completions import StreamReader
 from ._gguf import embedded_path, find_model_file
@@ -52,7 +53,7 @@ class LlamaCppModel(Model):
 
     Raises:
         FileNotFoundError: There is no such file, or the embedded model is not installed.
-        ValueError: The file is no GGUF file.
+        ValueError: The file is no GGUF file, or a number is too small.
         MissingExtraError: A package is missing; for `xllamacpp`, when the model is first asked.
     """
 
@@ -73,6 +74,9 @@ class LlamaCppModel(Model):
         profile: ModelProfile | Mapping[str, Any] | str | None = None,
         **kwargs: Any,
     ) -> None:
+        check_at_least("n_ctx", n_ctx, 0)
+        if n_threads is not None:
+            check_at_least("n_threads", n_threads, 1)
         path = find_model_file(model_path, repo_id, filename)
         given = {
             "max_tokens": max_tokens,

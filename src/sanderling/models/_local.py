@@ -17,6 +17,7 @@ from sanderling.errors import AgentGenerationError, MissingExtraError
 from sanderling.messages import agglomerate_stream_deltas
 
 from ._api import Question, question_of
+from ._arguments import as_settings
 from ._base import Model, ToolLike, as_delta
 from ._capabilities import Capabilities, capabilities_of
 from ._chat_template import Prompt
@@ -57,9 +58,11 @@ class LocalModel(Model):
         **kwargs: Any,
     ) -> None:
         super().__init__(model_id=model_id, **kwargs)
-        self.apply_chat_template_kwargs = dict(apply_chat_template_kwargs or {})
+        self.apply_chat_template_kwargs = as_settings(
+            "apply_chat_template_kwargs", apply_chat_template_kwargs
+        )
         self.profile = as_profile(profile)
-        self._given_capabilities = dict(capabilities or {})
+        self._given_capabilities = as_settings("capabilities", capabilities)
         self._capabilities = capabilities_of(self.provider, model_id, capabilities)
 
     def _deltas(

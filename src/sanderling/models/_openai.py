@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from sanderling.errors import MissingExtraError
 
+from ._arguments import as_settings, check_at_least
 from ._chat import ChatCompletionsModel, known_apart
 from ._endpoints import OPENAI, key_variable
 from ._failures import Asked, Failure, missing_key
@@ -69,10 +70,11 @@ class OpenAIModel(ChatCompletionsModel):
         self.api_base = api_base
         self.organization = organization
         self.project = project
-        self.client_kwargs = dict(client_kwargs or {})
+        self.client_kwargs = as_settings("client_kwargs", client_kwargs)
         self._api_key = api_key
         self.model_id = model_id
         if "retry" not in kwargs and (repeats := self.client_kwargs.get("max_retries")) is not None:
+            check_at_least("max_retries", repeats, 0)
             kwargs["retry"] = {"attempts": repeats + 1}
         super().__init__(
             model_id,
