@@ -57,6 +57,24 @@ def test_stop_sequences(model: LlamaCppModel) -> None:
     assert reply.finish_reason == "stop"
 
 
+def test_roles_are_converted_as_asked(model: LlamaCppModel) -> None:
+    asked = [ChatMessage(MessageRole.SYSTEM, "Be brief."), *HELLO]
+    converted = LlamaCppModel(max_tokens=1, custom_role_conversions={"system": "user"})
+    joined = [{"role": "user", "content": f"Be brief.\n{HELLO[0].text}"}]
+    usages = [
+        each.token_usage
+        for each in (converted.generate(asked), model.generate(joined, max_tokens=1))
+    ]
+    assert len({usage.input_tokens for usage in usages if usage is not None}) == 1
+    assert "custom_role_conversions" in converted.to_dict()
+
+
+def test_a_grammar_of_json_is_a_schema(model: LlamaCppModel) -> None:
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    reply = model.generate(HELLO, grammar={"type": "json", "value": schema}, max_tokens=60)
+    assert "n" in json.loads(reply.text)
+
+
 def test_a_grammar_is_enforced(model: LlamaCppModel) -> None:
     grammar = 'root ::= "<" [a-c]{3} ">"'
     assert re.fullmatch("<[abc]{3}>", model.generate(HELLO, grammar=grammar).text)

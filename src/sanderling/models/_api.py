@@ -45,7 +45,7 @@ from ._messages import roles_of
 from ._profile import ModelProfile, as_profile, profile_setting
 from ._retry import Retries, RetryPolicy
 from ._stop import acut_stream, cut_at_stop, cut_stream, stops_of
-from ._structured import asettle, schema_of, settle, told_and_checked
+from ._structured import asettle, form_of, schema_of, settle, told_and_checked
 
 if TYPE_CHECKING:
     from sanderling.messages import ChatMessage, ChatMessageStreamDelta, MessageLike
@@ -429,6 +429,9 @@ def question_of(
 ) -> Question:
     """Returns the arguments of `Model.generate` as one question."""
     stops = stops_of(stop_sequences)
+    if response_format is None and (form := form_of(options.get("grammar"))) is not None:
+        response_format = form
+        options = {name: value for name, value in options.items() if name != "grammar"}
     return Question(messages, stops, response_format, tuple(tools or ()), options)
 
 

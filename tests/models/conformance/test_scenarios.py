@@ -195,6 +195,17 @@ def test_schema(dialect: Dialect, door: Door) -> None:
     assert dialect.sent(held.requests[0]).schema == SCHEMA
 
 
+@offering("schema")
+@doors
+def test_a_grammar_of_json_is_a_schema(dialect: Dialect, door: Door) -> None:
+    grammar = {"type": "json", "value": SCHEMA}
+    with serving(says(dialect, door, Reply(['{"n": 1}']))) as server:
+        model = dialect.model(server, capabilities={"json_schema": True})
+        assert json.loads(door.ask(model, grammar=grammar).text) == {"n": 1}
+    assert dialect.sent(server.requests[0]).schema == SCHEMA
+    assert "grammar" not in json.dumps(server.requests[0].body)
+
+
 @offering("image")
 @doors
 def test_image(dialect: Dialect, door: Door) -> None:
