@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from sanderling.errors import AgentGenerationError, MissingExtraError
 
-from ._arguments import as_settings, check_more_than_0
+from ._arguments import as_settings, check_more_than_0, check_text
 from ._base import Model, ToolLike, as_delta
 from ._capabilities import Capabilities, capabilities_of
 from ._clients import Clients
@@ -129,6 +129,7 @@ class ApiModel(Model):
     ) -> None:
         if model_id is None and self.provider:
             raise ValueError(f"{type(self).__name__} needs a model_id, the name of a model")
+        check_text("model_id", model_id)
         check_more_than_0("timeout", timeout, " seconds")
         roles_of(custom_role_conversions)
         super().__init__(model_id=model_id, **kwargs)

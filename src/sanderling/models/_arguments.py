@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from numbers import Integral, Real
-from typing import Any
+from typing import Any, SupportsFloat, SupportsIndex
 
 
 def check_more_than_0(name: str, value: object, unit: str = "", whole: bool = False) -> None:
@@ -60,7 +59,8 @@ def as_settings(name: str, value: Mapping[Any, Any] | None) -> dict[Any, Any]:
 
 
 def _number(name: str, value: object, whole: bool) -> float:
-    kind, called = (Integral, "a whole number") if whole else (Real, "a number")
+    # By what they can be made into, numbers of numpy are numbers as well.
+    kind, called = (SupportsIndex, "a whole number") if whole else (SupportsFloat, "a number")
     if isinstance(value, bool) or not isinstance(value, kind):
         raise TypeError(f"{name} is {called}, not {value!r:.80}")
     return float(value)

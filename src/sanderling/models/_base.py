@@ -12,7 +12,6 @@ from sanderling.messages import (
     agglomerate_stream_deltas,
 )
 
-from ._arguments import check_text
 from ._capabilities import Capabilities, capabilities_of
 from ._settings import (
     MISSING_SECRETS,
@@ -73,7 +72,6 @@ class Model:
         model_id: str | None = None,
         **kwargs: Any,
     ) -> None:
-        check_text("model_id", model_id)
         self.flatten_messages_as_text = flatten_messages_as_text
         self.tool_name_key = tool_name_key
         self.tool_arguments_key = tool_arguments_key

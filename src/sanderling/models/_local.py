@@ -17,7 +17,7 @@ from sanderling.errors import AgentGenerationError, MissingExtraError
 from sanderling.messages import agglomerate_stream_deltas
 
 from ._api import Question, question_of
-from ._arguments import as_settings
+from ._arguments import as_settings, check_text
 from ._base import Model, ToolLike, as_delta
 from ._capabilities import Capabilities, capabilities_of
 from ._chat_template import Prompt
@@ -62,6 +62,7 @@ class LocalModel(Model):
         custom_role_conversions: RoleConversions | None = None,
         **kwargs: Any,
     ) -> None:
+        check_text("model_id", model_id)
         super().__init__(model_id=model_id, **kwargs)
         roles_of(custom_role_conversions)
         self.custom_role_conversions = custom_role_conversions
