@@ -3,6 +3,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from sanderling.messages import (
     ChatMessageToolCallFunction,
     ChatMessageToolCallStreamDelta,
     ImagePart,
+    MessageLike,
     MessageRole,
     TextPart,
     Timing,
@@ -124,6 +126,21 @@ def test_an_openai_image_part_is_understood() -> None:
 def test_what_is_no_part_is_refused_with_the_forms_that_are(part: object) -> None:
     with pytest.raises(ValueError, match="Use a string, TextPart, ImagePart"):
         ChatMessage(MessageRole.USER, [part])  # type: ignore[list-item]  # that is the point
+
+
+def test_the_roles_of_chat_completions_are_understood() -> None:
+    answer = ChatMessage.of({"role": "tool", "tool_call_id": "call_1", "content": "rain"})
+    assert (answer.role, answer.tool_call_id) == (MessageRole.TOOL_RESPONSE, "call_1")
+    assert ChatMessage.of({"role": "developer", "content": "Be brief."}).role is MessageRole.SYSTEM
+
+
+@pytest.mark.parametrize(
+    "messages",
+    ["Hello", {"role": "user", "content": "Hello"}, ChatMessage(MessageRole.USER, "Hello"), [1]],
+)
+def test_what_is_no_list_of_messages_is_refused(messages: Sequence[MessageLike]) -> None:
+    with pytest.raises(TypeError, match=r"messages are a list|not iterable"):
+        [ChatMessage.of(each) for each in messages]
 
 
 def test_an_unknown_role_is_refused() -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from sanderling.errors import AgentGenerationError, ModelAccessError
+from sanderling.errors import AgentGenerationError, ModelAccessError, UnknownModelError
 from sanderling.models import AzureOpenAIModel, AzureOpenAIServerModel
 from support.doors import HELLO, Door, doors
-from support.openai_server import says, serving, streams
+from support.openai_server import fails, says, serving, streams
 
 VARIABLES = (
     "AZURE_OPENAI_ENDPOINT",
@@ -59,6 +59,27 @@ def test_a_token_provider(monkeypatch: pytest.MonkeyPatch) -> None:
         )
         model.generate(HELLO)
     assert server.requests[0].headers["authorization"] == "Bearer made"
+
+
+def test_the_arguments_of_every_openai_model_count() -> None:
+    with serving(says("a")) as server:
+        base = f"{server.address}/proxy"
+        AzureOpenAIModel(
+            "d", api_key="k", api_version="v", api_base=base, organization="org", project="p"
+        ).generate(HELLO)
+    (request,) = server.requests
+    assert request.path == "/proxy/deployments/d/chat/completions?api-version=v"
+    assert request.headers["openai-organization"] == "org"
+    assert request.headers["openai-project"] == "p"
+
+
+def test_advice_is_about_azure() -> None:
+    with (
+        serving(fails(404, "Resource not found")) as server,
+        pytest.raises(UnknownModelError, match="that azure_endpoint is") as caught,
+    ):
+        AzureOpenAIModel("d", server.address, "k", "v").generate(HELLO)
+    assert "api_base" not in str(caught.value)
 
 
 def test_what_is_missing_is_named() -> None:

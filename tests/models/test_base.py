@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import json
 import threading
 from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import closing
@@ -301,6 +302,37 @@ def test_settings_load_back_without_secrets() -> None:
     assert loaded.flatten_messages_as_text
     with pytest.warns(UserWarning, match="hf_token"):
         assert Model.from_dict(data, api_key="new").kwargs["api_key"] == "new"
+
+
+@pytest.mark.parametrize(
+    ("settings", "missing"),
+    [
+        ({"headers": {"Ocp-Apim-Subscription-Key": "s3cret"}}, "headers.Ocp-Apim-Subscription-Key"),
+        ({"headers": {"Helicone-Auth": "s3cret"}}, "headers.Helicone-Auth"),
+        ({"headers": {"X-Mine": "Bearer s3cret"}}, "headers.X-Mine"),
+        ({"stages": ["Bearer s3cret"]}, "stages.0"),
+        ({"base": "https://me:s3cret@example.org/v1"}, "base"),
+        ({"base": "https://example.org/v1?key=s3cret&v=2"}, "base"),
+        ({"base": "https://example.org/v1?sig=s3cret"}, "base"),
+    ],
+)
+def test_secrets_are_found_wherever_they_are(settings: dict[str, Any], missing: str) -> None:
+    data = Model(model_id="m", **settings).to_dict()
+    assert "s3cret" not in json.dumps(data)
+    assert data["missing_secrets"] == [missing]
+    assert "new" in str(Model.from_dict(data, **{missing: "new"}).kwargs)
+
+
+def test_what_is_left_of_an_address_is_kept() -> None:
+    base = "https://me:s3cret@example.org:8000/v1?key=s3cret&v=2"
+    assert Model(base=base).to_dict()["base"] == "https://example.org:8000/v1?v=2"
+
+
+def test_fields_of_a_schema_are_no_secrets() -> None:
+    fields = {"password": {"type": "string"}, "token": {"type": "object", "properties": {}}}
+    settings: dict[str, Any] = {"response_format": {"schema": {"properties": fields}}}
+    data = Model(model_id="m", **settings).to_dict()
+    assert data == {"model_id": "m", **settings}
 
 
 def test_a_setting_without_a_json_form_is_not_lost_silently() -> None:

@@ -90,6 +90,8 @@ def test_servers(
     ("given", "key"),
     [
         ({"api_base": "http://evil.example/v1"}, "none"),
+        ({"api_base": "https://api.openai.com.evil.example/v1"}, "none"),
+        ({"api_base": "https://api.openai.com/v1.evil.example"}, "none"),
         ({"api_base": "http://evil.example/v1", "api_key": "mine"}, "mine"),
         ({"api_base": "https://router.huggingface.co/v1"}, "hf"),
         ({"api_base": "https://api.openai.com/v1"}, "sk"),

@@ -35,7 +35,11 @@ ASKED = Asked("some-model", "https://example.org/v1", False, "EXAMPLE_KEY")
         (403, "no", ModelAccessError, False),
         (404, "no", UnknownModelError, False),
         (408, "slow", ModelTimeoutError, True),
-        (413, "context length exceeded", ContextLengthError, False),
+        (400, "This model's maximum prompt length is 131072", ContextLengthError, False),
+        (400, "input length and `max_tokens` exceed context limit", ContextLengthError, False),
+        (422, "`inputs` must have less than 4095 tokens.", ContextLengthError, False),
+        (422, "`inputs` tokens + `max_new_tokens` must be <= 8193", ContextLengthError, False),
+        (413, "Request Entity Too Large", ContextLengthError, False),
         (429, "slow down", RateLimitError, True),
         (429, "You exceeded your current quota", ModelAccessError, False),
         (500, "boom", AgentGenerationError, True),
@@ -81,6 +85,13 @@ def test_the_key_is_named_by_where_it_came_from() -> None:
     assert "Set the environment variable EXAMPLE_KEY" in str(explained(refused, ASKED))
     given_key = Asked("some-model", "https://example.org/v1", True, "EXAMPLE_KEY")
     assert "Check the api_key that was given" in str(explained(refused, given_key))
+
+
+def test_a_password_in_an_address_is_not_told() -> None:
+    asked = Asked("some-model", "https://me:s3cret@example.org/v1", False, "EXAMPLE_KEY")
+    told = str(explained(Failure(Fault.TIMEOUT, "slow"), asked))
+    assert "s3cret" not in told
+    assert "https://example.org/v1" in told
 
 
 def test_how_long_to_wait() -> None:

@@ -74,6 +74,8 @@ def test_it_speaks_as_the_first_one() -> None:
     assert (both.model_id, both.profile) == ("first", profile)
     with pytest.raises(ValueError, match="at least one"):
         FallbackModel([])
+    with pytest.raises(TypeError, match="a list of models"):
+        FallbackModel(OpenAIModel("a"))  # type: ignore[arg-type]  # the mistake
 
 
 def test_it_is_saved_with_all_of_them() -> None:
@@ -83,6 +85,25 @@ def test_it_is_saved_with_all_of_them() -> None:
     assert isinstance(loaded, FallbackModel)
     assert model_to_dict(loaded) == data
     assert [model.model_id for model in loaded.models] == ["a", "b"]
+
+
+def test_each_of_them_is_given_its_secrets_again() -> None:
+    within = FallbackModel([OpenAIModel("b", api_key="sk-b")])
+    data = model_to_dict(FallbackModel([OpenAIModel("a", api_key="sk-a"), within]))
+    assert "sk-" not in str(data)
+    names = ["models.0.api_key", "models.1.models.0.api_key"]
+    assert data["data"]["missing_secrets"] == names  # type: ignore[index,call-overload]
+    loaded = model_from_dict(data, **dict(zip(names, ("sk-1", "sk-2"), strict=True)))
+    assert isinstance(loaded, FallbackModel)
+    first, second = loaded.models
+    assert isinstance(first, OpenAIModel)
+    assert isinstance(second, FallbackModel)
+    assert isinstance(second.models[0], OpenAIModel)
+    assert (first.client.api_key, second.models[0].client.api_key) == ("sk-1", "sk-2")
+    assert model_to_dict(loaded) == data
+    with pytest.warns(UserWarning, match="without its secrets") as told:
+        model_from_dict(data, **{names[0]: "sk-1"})
+    assert f"secrets: {names[1]}. Give" in str(told[0].message)
 
 
 class Mine(Model):

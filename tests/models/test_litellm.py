@@ -18,10 +18,16 @@ from pathlib import Path
 
 import pytest
 
-from sanderling.errors import AgentGenerationError, MissingExtraError, RateLimitError
-from sanderling.models import LiteLLMModel, LiteLLMRouterModel, OpenAIModel
+from sanderling.errors import (
+    AgentGenerationError,
+    MissingExtraError,
+    ModelAccessError,
+    RateLimitError,
+)
+from sanderling.models import Capabilities, LiteLLMModel, LiteLLMRouterModel, OpenAIModel
 from support.dialects.dialect import require
 from support.doors import HELLO, Door, doors
+from support.openai_server import fails, serving
 
 CONFIG = """
 model_list:
@@ -67,6 +73,46 @@ def test_a_router_knows_its_deployments() -> None:
     data = LiteLLMRouterModel("a", deployments).to_dict()
     assert "'sk'" not in str(data)
     assert data["missing_secrets"] == ["model_list.0.litellm_params.api_key"]
+
+
+def deployment(model: str, **parameters: object) -> dict[str, object]:
+    return {"model_name": "a", "litellm_params": {"model": model, **parameters}}
+
+
+def test_a_router_can_do_what_all_its_deployments_can() -> None:
+    def abilities(*models: str) -> Capabilities:
+        return LiteLLMRouterModel("a", [deployment(each) for each in models]).capabilities
+
+    assert abilities("openai/gpt-4o").stop
+    assert not abilities("openai/gpt-4o", "openai/o3").stop
+    assert abilities("anthropic/claude-sonnet-4-5").cache_marks
+    assert not abilities("anthropic/claude-sonnet-4-5", "openai/gpt-4o").cache_marks
+    assert LiteLLMRouterModel("a", [deployment("ollama/llama3.2")]).flatten_messages_as_text
+
+
+@doors
+def test_the_retries_of_a_router_are_ours(door: Door) -> None:
+    require("litellm")
+    with serving(fails(503, "busy", retry_after="0")) as server:
+        there = deployment("openai/x", api_base=server.url, api_key="sk")
+        model = LiteLLMRouterModel("a", [there], client_kwargs={"num_retries": 1})
+        with pytest.raises(AgentGenerationError, match="asked 2 times"):
+            door.ask(model)
+    assert len(server.requests) == 2
+
+
+@doors
+def test_what_the_package_refuses_by_itself_is_explained(
+    door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    require("litellm")
+    for variable in ("OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY"):
+        monkeypatch.delenv(variable, raising=False)
+    with pytest.raises(AgentGenerationError, match=r"REMOVE_PARAMETER.*temperature"):
+        door.ask(LiteLLMModel("openai/o3", api_key="sk", temperature=0.1))
+    for model_id in ("openai/gpt-4o", "gemini/gemini-2.5-flash"):
+        with pytest.raises(ModelAccessError, match="There is no key for LiteLLM"):
+            door.ask(LiteLLMModel(model_id))
 
 
 def test_a_missing_package_names_the_command() -> None:

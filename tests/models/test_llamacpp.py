@@ -57,6 +57,24 @@ def test_stop_sequences(model: LlamaCppModel) -> None:
     assert reply.finish_reason == "stop"
 
 
+def test_roles_are_converted_as_asked(model: LlamaCppModel) -> None:
+    asked = [ChatMessage(MessageRole.SYSTEM, "Be brief."), *HELLO]
+    converted = LlamaCppModel(max_tokens=1, custom_role_conversions={"system": "user"})
+    joined = [{"role": "user", "content": f"Be brief.\n{HELLO[0].text}"}]
+    usages = [
+        each.token_usage
+        for each in (converted.generate(asked), model.generate(joined, max_tokens=1))
+    ]
+    assert len({usage.input_tokens for usage in usages if usage is not None}) == 1
+    assert "custom_role_conversions" in converted.to_dict()
+
+
+def test_a_grammar_of_json_is_a_schema(model: LlamaCppModel) -> None:
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    reply = model.generate(HELLO, grammar={"type": "json", "value": schema}, max_tokens=60)
+    assert "n" in json.loads(reply.text)
+
+
 def test_a_grammar_is_enforced(model: LlamaCppModel) -> None:
     grammar = 'root ::= "<" [a-c]{3} ">"'
     assert re.fullmatch("<[abc]{3}>", model.generate(HELLO, grammar=grammar).text)
@@ -146,6 +164,10 @@ def test_files_that_are_no_models(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="There is no model file"):
         LlamaCppModel(tmp_path / "none.gguf")
     (tmp_path / "text.gguf").write_text("hello")
+    with pytest.raises(ValueError, match="n_ctx is 0 or more"):
+        LlamaCppModel(n_ctx=-5)
+    with pytest.raises(ValueError, match="n_threads is 1 or more"):
+        LlamaCppModel(n_threads=0)
     with pytest.raises(ValueError, match="no GGUF file"):
         LlamaCppModel(tmp_path / "text.gguf")
     (tmp_path / "cut.gguf").write_bytes(b"GGUF" + b"\0" * 50)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
 import subprocess
 import sys
@@ -12,7 +13,12 @@ from typing import Any
 
 import pytest
 
-from sanderling.errors import AgentGenerationError, ContentFilterError
+from sanderling.errors import (
+    AgentGenerationError,
+    ContentFilterError,
+    ModelAccessError,
+    RateLimitError,
+)
 from sanderling.messages import (
     ChatMessage,
     ChatMessageToolCall,
@@ -357,6 +363,24 @@ def test_a_passing_failure_is_repeated(door: Door) -> None:
     assert len(server.requests) == 3
 
 
+@pytest.mark.parametrize("awaits", [False, True])
+def test_an_error_that_comes_as_an_answer_is_an_error(awaits: bool) -> None:
+    def ask(*answers: Answer) -> ChatMessage:
+        with serving(*answers) as server:
+            asked = model(server, retry={"attempts": 2, "first_wait": 0})
+            return awaited(asked) if awaits else whole(asked)
+
+    busy = {"error": {"message": "the provider is busy", "code": 429}}
+    within = {"choices": [{"error": {"message": "it broke"}, "message": {"content": ""}}]}
+    for body in (busy, within):
+        assert ask(Answer(json.dumps(body)), says("at last")).content == "at last"
+    with pytest.raises(RateLimitError, match="the provider is busy"):
+        ask(Answer(json.dumps(busy)))
+    no_credit = {"error": {"message": "Insufficient credits", "code": 402}}
+    with pytest.raises(ModelAccessError, match="Insufficient credits"):
+        ask(Answer(json.dumps(no_credit)))
+
+
 def test_openai_itself_needs_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
@@ -364,6 +388,20 @@ def test_openai_itself_needs_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
         OpenAIModel("gpt-5").generate(HELLO)
     with pytest.raises(AgentGenerationError, match="Set the environment variable OPENAI_API_KEY"):
         awaited(OpenAIModel("gpt-5"))
+
+
+@pytest.mark.parametrize("others", [{}, {"OPENAI_API_KEY": "sk-openai"}])
+def test_a_known_provider_gets_its_own_key(
+    monkeypatch: pytest.MonkeyPatch, others: dict[str, str]
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    for name, value in {"OPENROUTER_API_KEY": "sk-or", **others}.items():
+        monkeypatch.setenv(name, value)
+    assert OpenAIModel("m", api_base="https://openrouter.ai/api/v1/").client.api_key == "sk-or"
+    given = OpenAIModel("m", api_base="https://openrouter.ai/api/v1", api_key="sk-given")
+    assert given.client.api_key == "sk-given"
+    somebody_else = OpenAIModel("m", api_base="https://openrouter.ai/api/v1.example.org")
+    assert somebody_else.client.api_key != "sk-or"
 
 
 def test_a_local_server_needs_none(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -492,11 +530,25 @@ def test_a_client_of_ones_own(door: Door) -> None:
         ({"retry": {"attempts": 0}}, "1 or more"),
         ({"profile": "none"}, "no model profile 'none'"),
         ({"timeout": 0}, "timeout is more than 0 seconds"),
+        ({"timeout": "5"}, "timeout is a number, not '5'"),
+        ({"model_id": None}, "OpenAIModel needs a model_id"),
+        ({"model_id": " "}, "model_id is an empty text"),
+        ({"model_id": 5}, "model_id is a text, not 5"),
+        ({"requests_per_minute": "9"}, "requests_per_minute is a number, not '9'"),
+        ({"max_concurrent_requests": 1.5}, "max_concurrent_requests is a whole number"),
+        ({"capabilities": ["stop"]}, "capabilities is a dict"),
+        ({"retry": {"attempts": "3"}}, "attempts, .*, is a whole number"),
+        ({"retry": {"total": None}}, "total is a number, not None"),
+        ({"profile": 5}, "profile is a ModelProfile"),
+        ({"client_kwargs": ["timeout"]}, "client_kwargs is a dict"),
+        ({"client_kwargs": {"max_retries": "2"}}, "max_retries is a whole number"),
+        ({"custom_role_conversions": {"wizard": "user"}}, "'wizard' .* there is: user, "),
+        ({"custom_role_conversions": ["system"]}, "custom_role_conversions is a dict"),
     ],
 )
 def test_wrong_arguments(arguments: dict[str, Any], told: str) -> None:
     with pytest.raises((ValueError, TypeError), match=told):
-        OpenAIModel("m", **arguments)
+        OpenAIModel(**{"model_id": "m", **arguments})
 
 
 def test_requests_at_once_are_limited_for_tasks() -> None:

@@ -12,7 +12,12 @@ import pytest
 
 from sanderling import CodeAgent, ToolCallingAgent
 from sanderling.errors import AgentGenerationError, ContextLengthError
-from sanderling.messages import ChatMessage, MessageRole
+from sanderling.messages import (
+    ChatMessage,
+    ChatMessageToolCall,
+    ChatMessageToolCallFunction,
+    MessageRole,
+)
 from sanderling.models import OpenAIModel, survey_models
 from sanderling.models._choice import list_models
 from support.doors import HELLO, Door, doors, streams
@@ -95,6 +100,21 @@ def test_tools_are_called(serve: Serve, door: Door) -> None:
         assert (call.function.name, call.function.arguments) == ("weather", {"city": "Bern"})
     result = ChatMessage(MessageRole.TOOL_RESPONSE, "rain", tool_call_id=call.id)
     history = [*HELLO, ChatMessage(MessageRole.ASSISTANT, None, [call]), result]
+    said = door.ask(serve(*PIECES), history, tools_to_call_from=[Weather()], tool_choice="none")
+    assert said.text == "Hello world!"
+
+
+@doors
+@pytest.mark.parametrize("arguments", ['{"city": "Be', "", "Bern", "[1, 2]", '"Bern"', None])
+def test_a_call_with_broken_arguments_may_be_told_again(
+    serve: Serve, door: Door, arguments: str | None
+) -> None:
+    broken = ChatMessageToolCall(ChatMessageToolCallFunction(arguments, "weather"), "call_1")
+    history = [
+        *HELLO,
+        ChatMessage(MessageRole.ASSISTANT, None, [broken]),
+        ChatMessage(MessageRole.TOOL_RESPONSE, "Error: no JSON", tool_call_id="call_1"),
+    ]
     said = door.ask(serve(*PIECES), history, tools_to_call_from=[Weather()], tool_choice="none")
     assert said.text == "Hello world!"
 

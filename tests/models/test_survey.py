@@ -49,6 +49,14 @@ def test_an_empty_variable_is_not_set() -> None:
     assert groq.todo == "export GROQ_API_KEY=…"
 
 
+def test_bedrock_needs_a_secret_and_a_region() -> None:
+    half = surveyed({"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"})["Amazon Bedrock"]
+    assert (half.usable, half.todo) == (False, "export AWS_REGION=…")
+    assert surveyed({"AWS_PROFILE": "mine"})["Amazon Bedrock"].usable
+    whole = {"AWS_BEARER_TOKEN_BEDROCK": "t", "AWS_DEFAULT_REGION": "eu-west-1"}
+    assert surveyed(whole)["Amazon Bedrock"].usable
+
+
 def test_of_some_variables_one_is_enough_and_of_others_all_are_needed() -> None:
     given = {"AZURE_OPENAI_ENDPOINT": "https://secret.example", "AZURE_OPENAI_AD_TOKEN": "secret"}
     azure = surveyed(given)["Azure"]

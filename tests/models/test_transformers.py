@@ -97,6 +97,15 @@ def test_a_reply(hello: TransformersModel, door: Door) -> None:
     assert usage.input_tokens == len("[user\nHL]\n[assistant\n")
 
 
+def test_roles_are_converted_as_asked(hello: TransformersModel) -> None:
+    model = TransformersModel(hello.model_id, custom_role_conversions={Role.SYSTEM: "user"})
+    with reading(model) as read:
+        model.generate([{"role": "system", "content": "Be brief."}, *HELLO])
+    assert "<|im_start|>user\nBe brief.\nHello" in "".join(read)
+    loaded = model_from_dict(model_to_dict(model))
+    assert loaded.to_dict()["custom_role_conversions"] == {"system": "user"}
+
+
 @streams
 def test_a_reply_comes_piece_by_piece(hello: TransformersModel, door: Door) -> None:
     assert [delta.content for delta in door.deltas(hello) if delta.content] == PIECES
@@ -296,7 +305,7 @@ def test_parameters_of_a_reply(noise: Path) -> None:
 def test_wrong_arguments(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="kv_caches is 0 or more"):
         TransformersModel("any", kv_caches=-1)
-    with pytest.raises(ValueError, match="at least 1 token"):
+    with pytest.raises(ValueError, match="max_new_tokens is 1 or more"):
         TransformersModel("any", max_tokens=0)
     with pytest.raises(ValueError, match="no capability sight"):
         TransformersModel("any", capabilities={"sight": True})

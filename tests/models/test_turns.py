@@ -67,6 +67,12 @@ def test_the_system_prompt_and_turns_that_alternate() -> None:
     ]
 
 
+@pytest.mark.parametrize("messages", [[], [{"role": "user", "content": " "}]])
+def test_a_conversation_that_says_nothing_is_refused(messages: list[MessageLike]) -> None:
+    with pytest.raises(ValueError, match="nothing to answer"):
+        talk(*messages)
+
+
 def test_roles_are_converted_as_asked() -> None:
     roles = {MessageRole.SYSTEM: MessageRole.USER, MessageRole.TOOL_CALL: MessageRole.USER}
     messages = [{"role": "system", "content": "a"}, {"role": "tool-call", "content": "b"}]

@@ -91,8 +91,36 @@ def test_names_of_parametrized_tests_become_file_names(run: Run) -> None:
         """
     )
     run.pytester.runpytest_subprocess("-p", "no:cacheprovider", "--record-models")
-    assert run.recordings == [
-        "test_it.test_run_.._.._a_b.2.jsonl",
-        "test_it.test_run_.._.._a_b.jsonl",
-    ]
+    names = [re.sub("-[0-9a-f]{8}", "-…", name) for name in run.recordings]
+    assert names == ["test_it.test_run_.._.._a_b-….2.jsonl", "test_it.test_run_.._.._a_b-….jsonl"]
     assert not list(Path(run.pytester.path).glob("*.jsonl"))
+
+
+MANY = """
+    import pytest
+    from sanderling.models import ScriptedModel
+
+    def say(model):
+        return model.generate([{"role": "user", "content": "Hello"}]).text
+
+    class TestOne:
+        def test_run(self, recorded_model):
+            assert say(recorded_model(lambda: ScriptedModel(["one"]))) == "one"
+
+    class TestTwo:
+        def test_run(self, recorded_model):
+            assert say(recorded_model(lambda: ScriptedModel(["two"]))) == "two"
+
+    @pytest.mark.parametrize("name", ["a/b", "a_b", "a b"])
+    def test_named(recorded_model, name):
+        assert say(recorded_model(lambda: ScriptedModel([name]))) == name
+"""
+
+
+def test_each_test_has_recordings_of_its_own(run: Run) -> None:
+    run.pytester.makepyfile(test_it=MANY)
+    for options in (["--record-models"], []):
+        result = run.pytester.runpytest_subprocess("-p", "no:cacheprovider", *options)
+        result.assert_outcomes(passed=5)
+    assert "test_it.TestOne.test_run.jsonl" in run.recordings
+    assert "test_it.test_named_a_b.jsonl" in run.recordings

@@ -15,6 +15,7 @@ class Readable:
     """Lets code written for dict messages read ours: ``message["content"]``."""
 
     __slots__ = ()
+    __iter__ = None  # or a message that stands where a list of them is due would be read by index
 
     def __getitem__(self, key: str) -> object:
         try:

@@ -15,13 +15,21 @@ from ._usage import TokenUsage
 
 
 class MessageRole(enum.StrEnum):
-    """Who speaks. Providers map `TOOL_CALL` and `TOOL_RESPONSE` to roles of their own."""
+    """Who speaks. Providers map `TOOL_CALL` and `TOOL_RESPONSE` to roles of their own.
+
+    ``"tool"`` and ``"developer"``, as chat completions write them, are other names of
+    `TOOL_RESPONSE` and `SYSTEM`.
+    """
 
     USER = "user"
     ASSISTANT = "assistant"
     SYSTEM = "system"
     TOOL_CALL = "tool-call"
     TOOL_RESPONSE = "tool-response"
+
+    @classmethod
+    def _missing_(cls, value: object) -> MessageRole | None:
+        return {"tool": cls.TOOL_RESPONSE, "developer": cls.SYSTEM}.get(str(value))
 
     @classmethod
     def roles(cls) -> list[str]:
@@ -126,8 +134,20 @@ class ChatMessage(Readable):
 
     @classmethod
     def of(cls, message: MessageLike) -> ChatMessage:
-        """Returns `message` itself, or the message that a dict describes."""
-        return message if isinstance(message, ChatMessage) else cls.from_dict(message)
+        """Returns `message` itself, or the message that a dict describes.
+
+        Raises:
+            TypeError: It is neither.
+            ValueError, KeyError: As for `from_dict`.
+        """
+        if isinstance(message, ChatMessage):
+            return message
+        if isinstance(message, Mapping):
+            return cls.from_dict(message)
+        raise TypeError(
+            'messages are a list, each of them a ChatMessage or {"role": ..., "content": ...}, '
+            f"not {message!r:.80}"
+        )
 
     def render_as_markdown(self) -> str:
         """Returns the text and the tool calls, to be shown to a person."""

@@ -13,6 +13,7 @@ from sanderling.errors import MissingExtraError
 
 from ._anthropic_messages import AnthropicStream, AnthropicWriter, mark, read_message, thinks
 from ._api import ApiModel, Question
+from ._arguments import as_settings, check_at_least
 from ._chat import known_apart
 from ._failures import Asked, Failure, Fault, cause, http_failure, missing_key, short
 from ._foreign import get
@@ -78,8 +79,7 @@ class AnthropicModel(ApiModel):
         **kwargs: Any,
     ) -> None:
         if max_tokens is not None:
-            if max_tokens < 1:
-                raise ValueError(f"max_tokens is 1 or more, not {max_tokens}")
+            check_at_least("max_tokens", max_tokens, 1)
             kwargs["max_tokens"] = max_tokens
         if thinking is not None:
             if not isinstance(get(thinking, "type"), str):
@@ -87,7 +87,7 @@ class AnthropicModel(ApiModel):
                 raise ValueError(f"{said}, not {thinking!r}")
             kwargs["thinking"] = dict(thinking)
         self.base_url = base_url
-        self.client_kwargs = dict(client_kwargs or {})
+        self.client_kwargs = as_settings("client_kwargs", client_kwargs)
         self._api_key = api_key
         self.model_id = model_id
         self._writer = AnthropicWriter(self.provider, model_id)

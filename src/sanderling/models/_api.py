@@ -35,15 +35,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from sanderling.errors import AgentGenerationError, MissingExtraError
 
+from ._arguments import as_settings, check_more_than_0, check_text
 from ._base import Model, ToolLike, as_delta
 from ._capabilities import Capabilities, capabilities_of
 from ._clients import Clients
 from ._failures import Asked, Failure, Fault, explained, short
 from ._limits import RequestLimits
+from ._messages import roles_of
 from ._profile import ModelProfile, as_profile, profile_setting
 from ._retry import Retries, RetryPolicy
-from ._stop import acut_stream, cut_at_stop, cut_stream
-from ._structured import asettle, schema_of, settle, told_and_checked
+from ._stop import acut_stream, cut_at_stop, cut_stream, stops_of
+from ._structured import asettle, form_of, schema_of, settle, told_and_checked
 
 if TYPE_CHECKING:
     from sanderling.messages import ChatMessage, ChatMessageStreamDelta, MessageLike
@@ -103,7 +105,9 @@ class ApiModel(Model):
         **kwargs: As for every `Model`.
 
     Raises:
-        ValueError: A limit or the timeout is not positive, or there is no such capability.
+        ValueError: A limit or the timeout is not positive, there is no such capability, or no
+            such role; or there is no `model_id`.
+        TypeError: An argument is of another type.
     """
 
     #: The package's client is not asked for longer than this, in seconds, to make a connection.
@@ -123,14 +127,17 @@ class ApiModel(Model):
         profile: ModelProfile | Mapping[str, Any] | str | None = None,
         **kwargs: Any,
     ) -> None:
-        if timeout is not None and not timeout > 0:
-            raise ValueError(f"timeout is more than 0 seconds, or None; it is {timeout!r}")
+        if model_id is None and self.provider:
+            raise ValueError(f"{type(self).__name__} needs a model_id, the name of a model")
+        check_text("model_id", model_id)
+        check_more_than_0("timeout", timeout, " seconds")
+        roles_of(custom_role_conversions)
         super().__init__(model_id=model_id, **kwargs)
         self.custom_role_conversions = custom_role_conversions
         self.timeout = timeout
         self.profile = as_profile(profile)
-        self._given_capabilities = dict(capabilities or {})
-        self._capabilities = capabilities_of(self._standing(), model_id, capabilities)
+        self._given_capabilities = as_settings("capabilities", capabilities)
+        self._capabilities = self._known_capabilities()
         self._retry = RetryPolicy.of(retry)
         self._retries = Retries(self._retry)
         self._limits = RequestLimits(requests_per_minute, max_concurrent_requests)
@@ -150,6 +157,10 @@ class ApiModel(Model):
     def _standing(self) -> str:
         """Returns the model's place in the table of capabilities; called by ``__init__``."""
         return self.provider
+
+    def _known_capabilities(self) -> Capabilities:
+        """Returns what the table, and the user, say of the model; called by ``__init__``."""
+        return capabilities_of(self._standing(), self.model_id, self._given_capabilities)
 
     def _prepare(self, question: Question) -> dict[str, Any]:
         """Returns the request: pure."""
@@ -418,7 +429,10 @@ def question_of(
     options: Mapping[str, Any],
 ) -> Question:
     """Returns the arguments of `Model.generate` as one question."""
-    stops = tuple(stop for stop in stop_sequences or () if stop)
+    stops = stops_of(stop_sequences)
+    if response_format is None and (form := form_of(options.get("grammar"))) is not None:
+        response_format = form
+        options = {name: value for name, value in options.items() if name != "grammar"}
     return Question(messages, stops, response_format, tuple(tools or ()), options)
 
 

@@ -20,6 +20,10 @@ _ENDPOINT = "AZURE_OPENAI_ENDPOINT"
 _VERSION = "OPENAI_API_VERSION"
 _KEY = "AZURE_OPENAI_API_KEY"
 _TOKEN = "AZURE_OPENAI_AD_TOKEN"  # noqa: S105 - the name of a variable
+_ADDRESS = (
+    "that azure_endpoint is the address of the resource, without a path, and that api_version is "
+    "one it knows"
+)
 _CREDENTIALS = ("azure_ad_token", "azure_ad_token_provider", "workload_identity")
 
 
@@ -78,6 +82,9 @@ class AzureOpenAIModel(OpenAIModel):
                 "azure_endpoint": self.azure_endpoint,
                 "api_key": self._api_key,
                 "api_version": self.api_version,
+                "base_url": self.api_base,
+                "organization": self.organization,
+                "project": self.project,
             }
         )
         for name, variable in (("azure_endpoint", _ENDPOINT), ("api_version", _VERSION)):
@@ -93,9 +100,10 @@ class AzureOpenAIModel(OpenAIModel):
         return arguments
 
     def _asked(self) -> Asked:
-        url = self.client_kwargs.get("base_url") or self.azure_endpoint or os.environ.get(_ENDPOINT)
+        given = self.client_kwargs.get("base_url") or self.api_base or self.azure_endpoint
+        url = str(given or os.environ.get(_ENDPOINT) or "Azure").rstrip("/")
         key_given = self._api_key is not None or "api_key" in self.client_kwargs
-        return Asked(self.model_id, str(url or "Azure").rstrip("/"), key_given, _KEY)
+        return Asked(self.model_id, url, key_given, _KEY, address=_ADDRESS)
 
     def _settings(self) -> dict[str, object]:
         given = {"azure_endpoint": self.azure_endpoint, "api_version": self.api_version}

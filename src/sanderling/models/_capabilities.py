@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final
 
@@ -129,6 +129,8 @@ def capabilities_of(
     Raises:
         ValueError: `given` names something else than a field of `Capabilities`.
     """
+    if given is not None and not isinstance(given, Mapping):
+        raise TypeError(f"capabilities is a dict of names and values, not {given!r:.80}")
     if unknown := sorted(set(given or ()) - set(_NAMES)):
         raise ValueError(
             f"there is no capability {', '.join(unknown)}; there is: {', '.join(_NAMES)}"
@@ -143,3 +145,12 @@ def capabilities_of(
         if exception.name.fullmatch(asked):
             changes.update(exception.but)
     return replace(known, **{**changes, **(given or {})})
+
+
+def common_capabilities(several: Sequence[Capabilities]) -> Capabilities:
+    """Returns what each of several models can do."""
+    stops = [each.max_stops for each in several if each.max_stops is not None]
+    able = {
+        name: all(getattr(each, name) for each in several) for name in _NAMES if name != "max_stops"
+    }
+    return Capabilities(max_stops=min(stops, default=None), **able)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from ._api import ApiModel, Question
 from ._cache_marks import with_cache_marks
-from ._completions import StreamReader, read_completion
+from ._completions import StreamReader, read_completion, told_failure
+from ._failures import explained
 from ._messages import to_chat_messages
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ class ChatCompletionsModel(ApiModel):
         return {**request, "stream": True} if question.streamed else request
 
     def _read(self, answer: Any) -> ChatMessage:
+        if (failure := told_failure(answer)) is not None:
+            raise explained(failure, self._asked())
         return read_completion(answer)
 
     def _reader(self) -> StreamReader:

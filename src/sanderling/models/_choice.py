@@ -170,7 +170,7 @@ def _in_process(path: str | None, why: str) -> Choice:
 
 def _key_for(url: str, environment: Mapping[str, str]) -> str:
     """Returns the key that belongs to a server; no key is sent to a server of somebody else."""
-    named: list[Endpoint] = [each for each in ENDPOINTS if url.startswith(each.url)]
+    named: list[Endpoint] = [each for each in ENDPOINTS if each.is_at(url)]
     if environment.get("OPENAI_BASE_URL", "").rstrip("/") == url.rstrip("/"):
         named.append(OPENAI)
     keys = (environment.get(endpoint.key_variable) for endpoint in named)

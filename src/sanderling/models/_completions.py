@@ -21,6 +21,7 @@ from sanderling.messages import (
     TokenUsage,
 )
 
+from ._failures import Failure, Fault, http_failure
 from ._foreign import count as _count
 from ._foreign import first as _first
 from ._foreign import get as _get
@@ -65,6 +66,20 @@ def read_completion(answer: object) -> ChatMessage:
         finish_reason=_text(_get(choice, "finish_reason")),
         reasoning=_reasoning(message) or thinking,
     )
+
+
+def told_failure(answer: object) -> Failure | None:
+    """Returns the failure that an answer with status 200 tells of; `None` where it tells none.
+
+    OpenRouter and other gateways answer so where the provider behind them failed.
+    """
+    error = _get(answer, "error") or _get(_first(_get(answer, "choices")), "error")
+    said, status = _text(_get(error, "message")), _get(error, "code")
+    if said is None:
+        return None
+    if isinstance(status, int) and 400 <= status < 600:
+        return http_failure(status, {}, said, _get(error, "type"))
+    return Failure(Fault.BROKEN, said)
 
 
 class StreamReader:

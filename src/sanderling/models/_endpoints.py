@@ -21,6 +21,10 @@ class Endpoint:
     key_variable: str
     model_id: str
 
+    def is_at(self, url: str) -> bool:
+        """Tells whether `url` is this provider's: a longer name of a host is somebody else."""
+        return url == self.url or url.startswith(f"{self.url}/")
+
 
 OPENAI = Endpoint("OpenAI", "https://api.openai.com/v1", "OPENAI_API_KEY", "gpt-5-mini")
 
@@ -54,6 +58,6 @@ ENDPOINTS = (
 def key_variable(url: str) -> str:
     """Returns the environment variable for the key of the server at `url`."""
     for endpoint in ENDPOINTS:
-        if url.startswith(endpoint.url):
+        if endpoint.is_at(url):
             return endpoint.key_variable
     return OPENAI.key_variable

@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from typing import Any
 
@@ -23,6 +23,8 @@ from sanderling.errors import (
     UnknownModelError,
 )
 
+from ._settings import without_secrets
+
 _MAX_SAID = 500
 
 # 408 request timeout, 409 conflict (a lock that was held), 425 too early, 429 too many requests.
@@ -32,6 +34,7 @@ _LASTING = frozenset({501, 505})
 # How providers say it; in lower case.
 _TOO_LONG = (
     "context length",
+    "context limit",
     "context size",
     "context window",
     "context_length_exceeded",
@@ -40,6 +43,10 @@ _TOO_LONG = (
     "too many input tokens",
     "exceeds the maximum number of tokens",
     "reduce the length of the messages",
+    "maximum prompt length",
+    # Text Generation Inference, behind many of the Hub's endpoints.
+    "`inputs` tokens + `max_new_tokens`",
+    "`inputs` must have less than",
 )
 _FILTERED = (
     "content_filter",
@@ -160,6 +167,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 def explained(failure: Failure, asked: Asked) -> AgentGenerationError:
     """Returns the error that a caller is told."""
+    asked = replace(asked, url=without_secrets(asked.url))
     kind, advice = _advice(failure, asked)
     trace = f" (request id {failure.request_id})" if failure.request_id else ""
     passing = failure.fault in (Fault.TIMEOUT, Fault.CONNECTION, Fault.BROKEN)
@@ -283,7 +291,7 @@ def _status_advice(failure: Failure, asked: Asked) -> tuple[type[AgentGeneration
 
 def _known_kind(failure: Failure) -> type[AgentGenerationError] | None:
     said = f"{failure.code} {failure.said}".lower()
-    if any(sign in said for sign in _TOO_LONG):
+    if failure.status == 413 or any(sign in said for sign in _TOO_LONG):
         return ContextLengthError
     if any(sign in said for sign in _FILTERED):
         return ContentFilterError

@@ -12,6 +12,7 @@ from sanderling.errors import AgentGenerationError
 from ._base import Model
 from ._callable import as_model
 from ._registry import model_from_dict, model_to_dict
+from ._settings import MISSING_SECRETS, warn_of_missing
 
 if TYPE_CHECKING:
     from sanderling.messages import ChatMessage, ChatMessageStreamDelta, JSONObject, MessageLike
@@ -32,9 +33,12 @@ class FallbackModel(Model):
 
     Raises:
         ValueError: There is no model.
+        TypeError: It is no list of models.
     """
 
     def __init__(self, models: Sequence[Any]) -> None:
+        if isinstance(models, str) or not isinstance(models, Sequence):
+            raise TypeError(f"models is a list of models, not {models!r:.80}")
         if not models:
             raise ValueError("a FallbackModel needs at least one model")
         self.models = [as_model(model) for model in models]
@@ -97,13 +101,39 @@ class FallbackModel(Model):
 
     def to_dict(self) -> JSONObject:
         """Returns the JSON form, that of each model within."""
-        return {"models": [model_to_dict(model) for model in self.models]}
+        models = [model_to_dict(model) for model in self.models]
+        missing = [
+            f"models.{place}.{name}"
+            for place, each in enumerate(models)
+            for name in _secrets_missing_in(each)
+        ]
+        return {"models": models, **({MISSING_SECRETS: missing} if missing else {})}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], **given: Any) -> Self:
-        """Makes the model that `to_dict` described."""
-        models = [model_from_dict(each) for each in data["models"]]
-        return cls(**{"models": models, **given})
+        """Makes the model that `to_dict` described.
+
+        Args:
+            data: What `to_dict` returned.
+            **given: Arguments of the models within, by names such as ``"models.0.api_key"``.
+        """
+        warn_of_missing(cls.__name__, data.get(MISSING_SECRETS, ()), given)
+        models = []
+        for place, each in enumerate(data["models"]):
+            within = f"models.{place}."
+            arguments = {
+                name.removeprefix(within): value
+                for name, value in given.items()
+                if name.startswith(within)
+            }
+            models.append(model_from_dict(each, **arguments))
+        others = {name: value for name, value in given.items() if not name.startswith("models.")}
+        return cls(**{"models": models, **others})
+
+
+def _secrets_missing_in(saved: Mapping[str, Any]) -> Sequence[str]:
+    missing: Sequence[str] = saved["data"].get(MISSING_SECRETS, ())
+    return missing
 
 
 class _Failures:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from sanderling.errors import MissingExtraError
 
 from ._api import ApiModel, Question
+from ._arguments import as_settings, check_at_least
 from ._failures import Asked, Failure, Fault, http_failure, missing_key, short
 from ._foreign import get, is_object, sequence, text
 from ._gemini_contents import GeminiStream, GeminiWriter, read_response
@@ -83,8 +84,7 @@ class GeminiModel(ApiModel):
         **kwargs: Any,
     ) -> None:
         if max_tokens is not None:
-            if max_tokens < 1:
-                raise ValueError(f"max_tokens is 1 or more, not {max_tokens}")
+            check_at_least("max_tokens", max_tokens, 1)
             kwargs["max_output_tokens"] = max_tokens
         if thinking is not None:
             if not is_object(thinking):
@@ -92,7 +92,7 @@ class GeminiModel(ApiModel):
                 raise ValueError(f"{said}, not {thinking!r}")
             kwargs["thinking_config"] = dict(thinking)
         self.base_url = base_url
-        self.client_kwargs = dict(client_kwargs or {})
+        self.client_kwargs = as_settings("client_kwargs", client_kwargs)
         self._api_key = api_key
         self.model_id = model_id
         self._writer = GeminiWriter(self.provider, model_id)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from sanderling.errors import MissingExtraError
 
+from ._arguments import as_settings
 from ._chat import ChatCompletionsModel, known_apart
 from ._failures import Asked, Failure, Fault, cause, http_failure, missing_key, short
 
@@ -70,7 +71,7 @@ class InferenceClientModel(ChatCompletionsModel):
             raise ValueError("token and api_key are two names of one thing: give one of them")
         if provider is not None and base_url is not None:
             raise ValueError("base_url is an endpoint of its own: it has no provider; give one")
-        self.client_kwargs = dict(client_kwargs or {})
+        self.client_kwargs = as_settings("client_kwargs", client_kwargs)
         self.inference_provider = provider
         self.bill_to = bill_to
         self.base_url = base_url
@@ -144,7 +145,13 @@ class InferenceClientModel(ChatCompletionsModel):
         url = self.base_url or self.client_kwargs.get("base_url")
         if url is None:
             url = f"{_ROUTER} ({self.inference_provider})" if self.inference_provider else _ROUTER
-        return Asked(self.model_id, str(url).rstrip("/"), self._token is not None, _KEY)
+        return Asked(
+            self.model_id,
+            str(url).rstrip("/"),
+            self._token is not None,
+            _KEY,
+            address="that the provider serves this model, and base_url, if there is one",
+        )
 
     def _client_arguments(self) -> dict[str, Any]:
         limit = self.timeout

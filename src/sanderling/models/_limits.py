@@ -10,6 +10,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from concurrent.futures import Future
 from contextlib import asynccontextmanager, contextmanager
 
+from ._arguments import check_more_than_0
+
 
 class RequestLimits:
     """Lets requests through, in the order in which they come.
@@ -26,6 +28,7 @@ class RequestLimits:
 
     Raises:
         ValueError: A limit is not positive.
+        TypeError: It is no number.
     """
 
     def __init__(
@@ -36,12 +39,8 @@ class RequestLimits:
         sleep: Callable[[float], None] = time.sleep,
         asleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        for name, limit in (
-            ("requests_per_minute", per_minute),
-            ("max_concurrent_requests", at_once),
-        ):
-            if limit is not None and not limit > 0:
-                raise ValueError(f"{name} is more than 0, or None for no limit; it is {limit!r}")
+        check_more_than_0("requests_per_minute", per_minute)
+        check_more_than_0("max_concurrent_requests", at_once, whole=True)
         self.per_minute = per_minute
         self.at_once = at_once
         self._clock, self._sleep, self._asleep = clock, sleep, asleep

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import warnings
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, closing, contextmanager
@@ -11,6 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from sanderling.errors import MissingExtraError
 
+from ._arguments import as_settings, check_at_least, check_text
+from ._capabilities import Capabilities, capabilities_of, common_capabilities
 from ._chat import ChatCompletionsModel
 from ._failures import Asked, Failure, Fault, http_failure, short
 from ._openai_errors import openai_failure
@@ -22,9 +25,11 @@ if TYPE_CHECKING:
     from ._messages import RoleConversions
 
 _KEYS = "that its provider has in LiteLLM's documentation"
+_ADDRESS = "that the name has its provider before it, and api_base, if there is one"
 _DEFAULT = "anthropic/claude-3-5-sonnet-20240620"
 # The chat templates behind these take texts, not parts.
 _TEXT_ONLY = ("ollama", "groq", "cerebras")
+_NO_KEY = re.compile(r"missing (credentials|\w+ api key)", re.I)
 
 
 class LiteLLMModel(ChatCompletionsModel):
@@ -64,17 +69,24 @@ class LiteLLMModel(ChatCompletionsModel):
                 stacklevel=2,
             )
             model_id = _DEFAULT
+        check_text("model_id", model_id)
         self.api_base = api_base
         self._api_key = api_key
         self._flatten_given = flatten_messages_as_text
         if flatten_messages_as_text is None:
-            flatten_messages_as_text = model_id.startswith(_TEXT_ONLY)
+            flatten_messages_as_text = any(
+                each.startswith(_TEXT_ONLY) for each in self._asked_models(model_id)
+            )
         super().__init__(
             model_id,
             custom_role_conversions=custom_role_conversions,
             flatten_messages_as_text=flatten_messages_as_text,
             **kwargs,
         )
+
+    def _asked_models(self, model_id: str) -> Sequence[str]:
+        """Returns what LiteLLM may be asked for under the name."""
+        return [model_id]
 
     def create_client(self) -> Any:
         """Returns what is asked: the package itself."""
@@ -123,7 +135,11 @@ class LiteLLMModel(ChatCompletionsModel):
             return Failure(Fault.TIMEOUT, short(error))
         if isinstance(error, package.exceptions.MidStreamFallbackError):
             return Failure(Fault.BROKEN, short(error))
+        if isinstance(error, package.UnsupportedParamsError):  # without the fields of its base
+            return http_failure(error.status_code, {}, error)
         failure = openai_failure(error)
+        if _NO_KEY.search(failure.said):  # told as a failure of the server, or of the connection
+            return Failure(Fault.ACCESS, failure.said)
         # The package rebuilds the provider's answer, without its headers: those it keeps apart.
         headers = getattr(error, "litellm_response_headers", None) or {}
         status = error.status_code if isinstance(error, package.APIError) else failure.status
@@ -133,7 +149,8 @@ class LiteLLMModel(ChatCompletionsModel):
 
     def _asked(self) -> Asked:
         url = self.api_base or f"LiteLLM ({self.model_id.partition('/')[0]})"
-        return Asked(self.model_id, url.rstrip("/"), self._api_key is not None, _KEYS)
+        key_given = self._api_key is not None
+        return Asked(self.model_id, url.rstrip("/"), key_given, _KEYS, address=_ADDRESS)
 
     def _settings(self) -> dict[str, object]:
         given = {
@@ -156,6 +173,7 @@ class LiteLLMRouterModel(LiteLLMModel):
         model_id: The ``model_name`` of the deployments to use.
         model_list: The deployments, as `litellm.Router` takes them.
         client_kwargs: Further arguments of `litellm.Router`, such as ``routing_strategy``.
+            ``num_retries`` says how often a request is repeated, as `retry` does.
         custom_role_conversions: As for `LiteLLMModel`.
         flatten_messages_as_text: As for `LiteLLMModel`.
         **kwargs: As for `LiteLLMModel`.
@@ -174,14 +192,17 @@ class LiteLLMRouterModel(LiteLLMModel):
         flatten_messages_as_text: bool | None = None,
         **kwargs: Any,
     ) -> None:
-        names = [str(deployment.get("model_name")) for deployment in model_list]
+        self.model_list = [as_settings("a deployment", each) for each in model_list]
+        names = [str(deployment.get("model_name")) for deployment in self.model_list]
         if model_id not in names:
             raise ValueError(
                 f"no deployment of model_list has the model_name {model_id!r}; there is: "
                 f"{', '.join(names) or 'none'}"
             )
-        self.model_list = [dict(deployment) for deployment in model_list]
-        self.client_kwargs = dict(client_kwargs or {})
+        self.client_kwargs = as_settings("client_kwargs", client_kwargs)
+        if "retry" not in kwargs and (repeats := self.client_kwargs.get("num_retries")) is not None:
+            check_at_least("num_retries", repeats, 0)
+            kwargs["retry"] = {"attempts": repeats + 1}
         super().__init__(
             model_id,
             custom_role_conversions=custom_role_conversions,
@@ -191,7 +212,24 @@ class LiteLLMRouterModel(LiteLLMModel):
 
     def create_client(self) -> Any:
         """Returns the router."""
-        return _sdk().Router(model_list=self.model_list, num_retries=0, **self.client_kwargs)
+        # Repeating is done once, above: here it would multiply.
+        settings = {**self.client_kwargs, "num_retries": 0}
+        return _sdk().Router(model_list=self.model_list, **settings)
+
+    def _asked_models(self, model_id: str) -> Sequence[str]:
+        return [
+            str((deployment.get("litellm_params") or {}).get("model"))
+            for deployment in self.model_list
+            if deployment.get("model_name") == model_id
+        ]
+
+    def _known_capabilities(self) -> Capabilities:
+        return common_capabilities(
+            [
+                capabilities_of(self._standing(), each, self._given_capabilities)
+                for each in self._asked_models(self.model_id)
+            ]
+        )
 
     @contextmanager
     def _open(self, request: dict[str, Any]) -> Generator[Iterator[Any], None, None]:

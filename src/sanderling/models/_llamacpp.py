@@ -9,15 +9,20 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from ._arguments import check_at_least
 from ._base import Model, ToolLike
 from ._completions import StreamReader
 from ._gguf import embedded_path, find_model_file
 from ._llama_engine import Engine, EngineSettings, engine
-from ._messages import to_chat_messages
+from ._messages import roles_of, to_chat_messages
 from ._profile import ModelProfile, as_profile, profile_setting
+from ._stop import stops_of
+from ._structured import form_of
 
 if TYPE_CHECKING:
     from sanderling.messages import ChatMessageStreamDelta, JSONObject, MessageLike
+
+    from ._messages import RoleConversions
 
 _DEFAULTS = {"temperature": 0.0, "seed": 42, "max_tokens": 1024}
 
@@ -47,11 +52,13 @@ class LlamaCppModel(Model):
         chat_template: Jinja; by default the one in the file.
         grammar: What all replies look like, in GBNF.
         profile: How agents are to talk to the model; by default ``"small"`` for the embedded one.
+        custom_role_conversions: Which role stands for which; replaces the usual ones (tool call to
+            assistant, tool response to user).
         **kwargs: Further parameters of every request, such as ``top_p``.
 
     Raises:
         FileNotFoundError: There is no such file, or the embedded model is not installed.
-        ValueError: The file is no GGUF file.
+        ValueError: The file is no GGUF file, or a number is too small.
         MissingExtraError: A package is missing; for `xllamacpp`, when the model is first asked.
     """
 
@@ -70,8 +77,14 @@ class LlamaCppModel(Model):
         chat_template: str | None = None,
         grammar: str | None = None,
         profile: ModelProfile | Mapping[str, Any] | str | None = None,
+        custom_role_conversions: RoleConversions | None = None,
         **kwargs: Any,
     ) -> None:
+        check_at_least("n_ctx", n_ctx, 0)
+        if n_threads is not None:
+            check_at_least("n_threads", n_threads, 1)
+        roles_of(custom_role_conversions)
+        self.custom_role_conversions = custom_role_conversions
         path = find_model_file(model_path, repo_id, filename)
         given = {
             "max_tokens": max_tokens,
@@ -113,10 +126,15 @@ class LlamaCppModel(Model):
         """
         specific: dict[str, Any] = {
             **_DEFAULTS,
-            "messages": to_chat_messages(messages, None, self.flatten_messages_as_text),
+            "messages": to_chat_messages(
+                messages, self.custom_role_conversions, self.flatten_messages_as_text
+            ),
         }
-        if stop_sequences:
-            specific["stop"] = list(stop_sequences)
+        if stops := stops_of(stop_sequences):
+            specific["stop"] = list(stops)
+        if response_format is None and (form := form_of(kwargs.get("grammar"))) is not None:
+            response_format = form
+            del kwargs["grammar"]
         if response_format is not None:
             specific["response_format"] = response_format
         if tools_to_call_from:
@@ -169,6 +187,7 @@ class LlamaCppModel(Model):
             "n_threads": settings.n_threads,
             "chat_template": settings.chat_template,
             "profile": profile_setting(self.profile),
+            "custom_role_conversions": self.custom_role_conversions,
         }
         there = {name: value for name, value in given.items() if value is not None}
         return {**super()._settings(), "n_ctx": settings.n_ctx, **there}

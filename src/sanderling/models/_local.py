@@ -17,17 +17,20 @@ from sanderling.errors import AgentGenerationError, MissingExtraError
 from sanderling.messages import agglomerate_stream_deltas
 
 from ._api import Question, question_of
+from ._arguments import as_settings, check_text
 from ._base import Model, ToolLike, as_delta
 from ._capabilities import Capabilities, capabilities_of
 from ._chat_template import Prompt
 from ._failures import short
-from ._messages import to_chat_messages
+from ._messages import roles_of, to_chat_messages
 from ._profile import ModelProfile, as_profile, profile_setting
 from ._structured import asettle, schema_of, settle, told_and_checked
 from ._twins import aiterate
 
 if TYPE_CHECKING:
     from sanderling.messages import ChatMessage, ChatMessageStreamDelta, MessageLike
+
+    from ._messages import RoleConversions
 
 
 class LocalModel(Model):
@@ -39,10 +42,12 @@ class LocalModel(Model):
             or another ``chat_template``.
         capabilities: What the model can do otherwise than its row in the table says.
         profile: How agents are to talk to this model; a `ModelProfile`, or the name of one.
+        custom_role_conversions: Which role stands for which; replaces the usual ones (tool call to
+            assistant, tool response to user).
         **kwargs: As for every `Model`.
 
     Raises:
-        ValueError: There is no such capability, or no such profile.
+        ValueError: There is no such capability, no such profile, or no such role.
     """
 
     model_id: str
@@ -54,12 +59,18 @@ class LocalModel(Model):
         *,
         capabilities: Mapping[str, Any] | None = None,
         profile: ModelProfile | Mapping[str, Any] | str | None = None,
+        custom_role_conversions: RoleConversions | None = None,
         **kwargs: Any,
     ) -> None:
+        check_text("model_id", model_id)
         super().__init__(model_id=model_id, **kwargs)
-        self.apply_chat_template_kwargs = dict(apply_chat_template_kwargs or {})
+        roles_of(custom_role_conversions)
+        self.custom_role_conversions = custom_role_conversions
+        self.apply_chat_template_kwargs = as_settings(
+            "apply_chat_template_kwargs", apply_chat_template_kwargs
+        )
         self.profile = as_profile(profile)
-        self._given_capabilities = dict(capabilities or {})
+        self._given_capabilities = as_settings("capabilities", capabilities)
         self._capabilities = capabilities_of(self.provider, model_id, capabilities)
 
     def _deltas(
@@ -157,7 +168,7 @@ class LocalModel(Model):
     def _prompt(self, question: Question, sees: bool = False) -> Prompt:
         """Returns a question for the chat template, which need not heed the tools."""
         text_only = self.flatten_messages_as_text or not sees
-        entries = to_chat_messages(question.messages, None, text_only)
+        entries = to_chat_messages(question.messages, self.custom_role_conversions, text_only)
         shown = question.tools if self._capabilities.tools else ()
         tools = [tool.to_json_schema() for tool in shown]
         return Prompt(entries, tools or None, self.apply_chat_template_kwargs)
@@ -177,6 +188,7 @@ class LocalModel(Model):
     def _settings(self) -> dict[str, object]:
         given: dict[str, object] = {
             "apply_chat_template_kwargs": self.apply_chat_template_kwargs or None,
+            "custom_role_conversions": self.custom_role_conversions,
             "capabilities": self._given_capabilities or None,
             "profile": profile_setting(self.profile),
         }

@@ -5,7 +5,6 @@ https://platform.openai.com/docs/api-reference/chat/create#chat-create-messages
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, TypeAlias
 
@@ -18,6 +17,9 @@ from sanderling.messages import (
     MessageRole,
     TextPart,
 )
+
+from ._arguments import as_settings
+from ._tool_calls import as_object_text
 
 #: A message, or an entry of its content, in the JSON form of chat completions.
 Entry: TypeAlias = dict[str, Any]
@@ -50,12 +52,7 @@ def to_chat_messages(
     Raises:
         ValueError: There is an image, and `flatten_as_text` forbids it; or an image cannot be read.
     """
-    roles: Mapping[str, str] = {
-        str(role): str(target)
-        for role, target in (
-            DEFAULT_ROLE_CONVERSIONS if role_conversions is None else role_conversions
-        ).items()
-    }
+    roles = roles_of(role_conversions)
     turns: list[tuple[str, list[ChatMessage]]] = []
     for message in map(ChatMessage.of, messages):
         role = _role(message, roles)
@@ -68,6 +65,27 @@ def to_chat_messages(
         else:
             turns.append((role, [message]))
     return [_entry(role, turn, flatten_as_text) for role, turn in turns]
+
+
+def roles_of(role_conversions: RoleConversions | None) -> Mapping[str, str]:
+    """Returns which role stands for which, by their names.
+
+    Args:
+        role_conversions: Role by role; `DEFAULT_ROLE_CONVERSIONS`, if it is `None`.
+
+    Raises:
+        ValueError: One of the roles that are to be replaced is none.
+        TypeError: It is no mapping.
+    """
+    if role_conversions is None:
+        return DEFAULT_ROLE_CONVERSIONS
+    given = as_settings("custom_role_conversions", role_conversions)
+    try:
+        return {MessageRole(role).value: str(target) for role, target in given.items()}
+    except ValueError as error:
+        raise ValueError(
+            f"custom_role_conversions: {error}; there is: {', '.join(MessageRole.roles())}"
+        ) from None
 
 
 def no_images() -> ValueError:
@@ -120,8 +138,7 @@ def _joined(parts: Iterable[ContentPart]) -> list[Entry]:
 
 
 def _call(call: ChatMessageToolCall) -> Entry:
-    arguments = call.function.arguments
-    text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+    text = as_object_text(call.function.arguments)
     return {
         "id": call.id,
         "type": call.type,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from sanderling.errors import AgentGenerationError, MissingExtraError
 from sanderling.messages import ChatMessageStreamDelta, TokenUsage
 
+from ._arguments import as_settings, check_at_least
 from ._chat_template import Prompt, longest_reply
 from ._failures import short
 from ._kv_cache import PrefixCaches
@@ -64,11 +65,10 @@ class MLXModel(LocalModel):
         kv_caches: int = 2,
         **kwargs: Any,
     ) -> None:
-        if kv_caches < 0:
-            raise ValueError(f"kv_caches is 0 or more; it is {kv_caches!r}")
+        check_at_least("kv_caches", kv_caches, 0)
         super().__init__(model_id, apply_chat_template_kwargs, **kwargs)
         self.trust_remote_code = trust_remote_code
-        self.load_kwargs = dict(load_kwargs or {})
+        self.load_kwargs = as_settings("load_kwargs", load_kwargs)
         self.kv_caches = kv_caches
         self._loaded: _Engine | None = None
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from sanderling.errors import MissingExtraError
 
+from ._arguments import as_settings, check_at_least
 from ._chat import ChatCompletionsModel, known_apart
 from ._endpoints import OPENAI, key_variable
 from ._failures import Asked, Failure, missing_key
@@ -35,8 +36,8 @@ class OpenAIModel(ChatCompletionsModel):
         model_id: The server's name of the model.
         api_base: The base address, such as ``"http://localhost:8000/v1"``; by default the
             environment variable OPENAI_BASE_URL, else OpenAI's.
-        api_key: By default the environment variable OPENAI_API_KEY. A server at an `api_base` may
-            need none.
+        api_key: By default the environment variable of the provider at `api_base`, where that is
+            one that ``sanderling models`` lists; else OPENAI_API_KEY. Other servers may need none.
         organization: Whose account is used.
         project: The project in it.
         client_kwargs: Further arguments of `openai.OpenAI`. ``max_retries`` says how often a
@@ -69,10 +70,11 @@ class OpenAIModel(ChatCompletionsModel):
         self.api_base = api_base
         self.organization = organization
         self.project = project
-        self.client_kwargs = dict(client_kwargs or {})
+        self.client_kwargs = as_settings("client_kwargs", client_kwargs)
         self._api_key = api_key
         self.model_id = model_id
         if "retry" not in kwargs and (repeats := self.client_kwargs.get("max_retries")) is not None:
+            check_at_least("max_retries", repeats, 0)
             kwargs["retry"] = {"attempts": repeats + 1}
         super().__init__(
             model_id,
@@ -134,9 +136,14 @@ class OpenAIModel(ChatCompletionsModel):
             "project": self.project,
         }
         arguments = self._with_usual(given)
-        if "api_key" not in arguments and not os.environ.get(OPENAI.key_variable):
-            if self._asked().url == OPENAI.url:
-                raise missing_key(self._asked())
+        if "api_key" in arguments:
+            return arguments
+        asked = self._asked()
+        if key := os.environ.get(asked.key_variable):
+            arguments["api_key"] = key
+        elif not os.environ.get(OPENAI.key_variable):
+            if asked.url == OPENAI.url:
+                raise missing_key(asked)
             arguments["api_key"] = "none"  # the package insists on one; a local server does not
         return arguments
 

@@ -78,6 +78,8 @@ def as_profile(profile: ModelProfile | Mapping[str, Any] | str | None) -> ModelP
         return profile
     if isinstance(profile, str):
         return ModelProfile.load(profile)
+    if not isinstance(profile, Mapping):
+        raise TypeError(f"profile is a ModelProfile, or the name of one, not {profile!r:.80}")
     return ModelProfile.from_dict(profile)
 
 

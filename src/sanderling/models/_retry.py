@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from sanderling.errors import AgentGenerationError
 
+from ._arguments import check_at_least
+
 if TYPE_CHECKING:
     import tenacity
 
@@ -45,13 +47,9 @@ class RetryPolicy:
     total: float = 180.0
 
     def __post_init__(self) -> None:
-        if self.attempts < 1:
-            raise ValueError(
-                f"attempts counts the first try as well: 1 or more, not {self.attempts}"
-            )
+        check_at_least("attempts, the first one included,", self.attempts, 1)
         for name in ("first_wait", "longest_wait", "total"):
-            if getattr(self, name) < 0:
-                raise ValueError(f"{name} of a retry policy is 0 or more seconds")
+            check_at_least(name, getattr(self, name), 0, whole=False)
 
     def dict(self) -> JSONObject:
         """Returns the JSON form."""

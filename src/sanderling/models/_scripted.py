@@ -12,7 +12,7 @@ from sanderling.errors import AgentGenerationError
 from sanderling.messages import ChatMessage, ChatMessageStreamDelta, MessageRole, TokenUsage
 
 from ._base import Model, ToolLike, as_delta
-from ._stop import cut_at_stop
+from ._stop import cut_at_stop, stops_of
 
 if TYPE_CHECKING:
     from sanderling.messages import JSONObject, MessageLike
@@ -97,7 +97,7 @@ class ScriptedModel(Model):
         conversation = _as_messages(messages)
         request = ScriptedRequest(
             messages=conversation,
-            stop_sequences=tuple(stop_sequences or ()),
+            stop_sequences=stops_of(stop_sequences),
             response_format=response_format,
             tools=tuple(tool.name for tool in tools_to_call_from or ()),
             options=kwargs,

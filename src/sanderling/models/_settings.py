@@ -8,13 +8,20 @@ import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 if TYPE_CHECKING:
     from sanderling.messages import JSONObject, JSONValue
 
 _SECRET = re.compile(
-    r"api[-_]?key|secret|passw|authorization|credential|cookie|(^|[-_])token$", re.I
+    r"(api|access|private|subscription)[-_]?key(?![-_]?id)|secret|passw|authorization|credential"
+    r"|cookie|(^|[-_])(token|auth|signature|sig)$",
+    re.I,
 )
+# Whatever the name of a header is.
+_SECRET_TEXT = re.compile(r"(Bearer|Basic) \S+$", re.I)
+# Fields of a JSON schema are no settings, whatever they are called.
+_FIELDS = "properties"
 
 
 class _Removal(enum.Enum):
@@ -41,7 +48,7 @@ def saved(owner: str, settings: Mapping[str, object]) -> JSONObject:
     """
     data: JSONObject = {}
     for name, value in settings.items():
-        if _SECRET.search(name):
+        if _is_secret(name, value):
             continue
         try:
             data[name] = _json(value)
@@ -63,10 +70,30 @@ def secrets_in(settings: object, within: str = "") -> Iterator[str]:
     else:
         return
     for name, value in items:
-        if not _SECRET.search(name):
+        if name == _FIELDS:
+            continue
+        if not _is_secret(name, value):
             yield from secrets_in(value, f"{within}{name}.")
+            if isinstance(value, str) and without_secrets(value) != value:
+                yield f"{within}{name}"
         elif value is not None:
             yield f"{within}{name}"
+
+
+def without_secrets(text: str) -> str:
+    """Returns a web address without the secrets in it, and any other text as it is."""
+    if not text.startswith(("http://", "https://")):
+        return text
+    try:
+        parts = urlsplit(text)
+    except ValueError:  # it is none, and no server is reached by it
+        return text
+    host = parts.netloc.rpartition("@")[2]
+    held = parse_qsl(parts.query, keep_blank_values=True)
+    kept = [each for each in held if each[0] != "key" and not _SECRET.search(each[0])]
+    if host == parts.netloc and kept == held:
+        return text
+    return urlunsplit(parts._replace(netloc=host, query=urlencode(kept)))
 
 
 def warn_of_missing(
@@ -99,7 +126,7 @@ def with_given(settings: Mapping[str, Any], given: Mapping[str, object]) -> dict
         try:
             for step in way:
                 place = place[int(step)] if isinstance(place, list) else place[step]
-            place[name] = value
+            place[int(name) if isinstance(place, list) else name] = value
         except (KeyError, IndexError, ValueError, TypeError) as error:
             raise ValueError(f"the settings have no place {path!r}") from error
     return joined
@@ -112,15 +139,31 @@ def loaded(settings: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def _is_secret(name: str, value: object) -> bool:
+    return bool(
+        _SECRET.search(name) or (isinstance(value, str) and _SECRET_TEXT.match(value.strip()))
+    )
+
+
 def _json(value: object) -> JSONValue:
-    if value is None or isinstance(value, bool | int | float | str):
+    if isinstance(value, str):
+        return without_secrets(value)
+    if value is None or isinstance(value, bool | int | float):
         return value
     if value is REMOVE_PARAMETER:
         return _REMOVED
     if isinstance(value, Mapping):
         return {
-            str(key): _json(item) for key, item in value.items() if not _SECRET.search(str(key))
+            str(key): _fields(item) if key == _FIELDS else _json(item)
+            for key, item in value.items()
+            if not _is_secret(str(key), item)
         }
     if isinstance(value, list | tuple):
-        return [_json(item) for item in value]
+        return [None if _is_secret("", item) else _json(item) for item in value]
     raise TypeError(type(value).__name__)
+
+
+def _fields(value: object) -> JSONValue:
+    if not isinstance(value, Mapping):
+        return _json(value)
+    return {str(name): _json(schema) for name, schema in value.items()}

@@ -8,6 +8,12 @@ from dataclasses import replace
 from sanderling.messages import ChatMessage, ChatMessageStreamDelta
 
 
+def stops_of(stop_sequences: str | Sequence[str] | None) -> tuple[str, ...]:
+    """Returns the stop sequences that can be heeded; one alone may be given without a list."""
+    given = (stop_sequences,) if isinstance(stop_sequences, str) else stop_sequences or ()
+    return tuple(stop for stop in given if stop)
+
+
 class StopCutter:
     """Cuts a text that comes in pieces at the first stop sequence.
 
@@ -18,7 +24,7 @@ class StopCutter:
     """
 
     def __init__(self, stop_sequences: Sequence[str]) -> None:
-        self._stops = [stop for stop in stop_sequences if stop]
+        self._stops = stops_of(stop_sequences)
         self._held = ""
         self.stopped = False
 

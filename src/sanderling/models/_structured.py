@@ -32,6 +32,19 @@ def schema_of(response_format: Mapping[str, Any] | None) -> Mapping[str, Any] | 
     return None
 
 
+def form_of(grammar: object) -> Mapping[str, Any] | None:
+    """Returns the response format that says the same as a grammar; `None` where there is none.
+
+    Args:
+        grammar: As Text Generation Inference takes it: ``{"type": "json", "value": schema}``; or of
+            another form.
+    """
+    match grammar:
+        case {"type": "json", "value": Mapping() as schema}:
+            return {"type": "json_schema", "json_schema": {"name": "reply", "schema": schema}}
+    return None
+
+
 def told_and_checked(messages: Sequence[MessageLike], schema: Mapping[str, Any]) -> Course:
     """Asks for JSON of a schema in words, and again where the reply does not fit.
 

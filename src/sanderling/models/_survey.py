@@ -147,7 +147,10 @@ _NATIVE: Final = (
         "bedrock",
         ("boto3",),
         'AmazonBedrockModel("us.amazon.nova-pro-v1:0")',
-        (("AWS_ACCESS_KEY_ID", "AWS_PROFILE", "AWS_BEARER_TOKEN_BEDROCK"),),
+        (
+            ("AWS_BEARER_TOKEN_BEDROCK", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"),
+            ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE"),
+        ),
     ),
     _Way(
         "what LiteLLM knows",

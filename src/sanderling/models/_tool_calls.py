@@ -134,6 +134,26 @@ def as_object(arguments: object) -> Mapping[str, Any]:
     return arguments if isinstance(arguments, Mapping) else {"arguments": arguments}
 
 
+def as_object_text(arguments: object) -> str:
+    """Returns the arguments of a call as the JSON text of an object, as the model wrote it.
+
+    Servers refuse a whole conversation in which a model once wrote something else.
+
+    Args:
+        arguments: As for `as_object`.
+    """
+    if isinstance(arguments, str) and _is_object_text(arguments):
+        return arguments
+    return json.dumps(as_object(arguments), ensure_ascii=False)
+
+
+def _is_object_text(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
 def _complete(call: ChatMessageToolCall) -> ChatMessageToolCall:
     import uuid
 

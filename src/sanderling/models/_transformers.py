@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from sanderling.errors import MissingExtraError
 
+from ._arguments import as_settings, check_at_least
 from ._local import LocalModel, settings_key
 from ._shared import shared
 from ._transformers_engine import TransformersEngine, Weights
@@ -82,12 +83,10 @@ class TransformersModel(LocalModel):
                 stacklevel=2,
             )
             model_id = _DEFAULT
-        if kv_caches < 0:
-            raise ValueError(f"kv_caches is 0 or more; it is {kv_caches!r}")
+        check_at_least("kv_caches", kv_caches, 0)
         longest = max_tokens if max_tokens is not None else max_new_tokens
         if longest is not None:
-            if longest < 1:
-                raise ValueError(f"a reply has at least 1 token; max_new_tokens is {longest!r}")
+            check_at_least("max_new_tokens", longest, 1)
             kwargs["max_new_tokens"] = longest
         super().__init__(model_id, apply_chat_template_kwargs, **kwargs)
         self._weights = Weights(
@@ -95,7 +94,7 @@ class TransformersModel(LocalModel):
             device_map,
             torch_dtype,
             trust_remote_code,
-            dict(model_kwargs or {}),
+            as_settings("model_kwargs", model_kwargs),
             kv_caches,
         )
         self._loaded: TransformersEngine | None = None

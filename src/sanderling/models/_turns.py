@@ -21,7 +21,7 @@ from sanderling.messages import (
     MessageRole,
 )
 
-from ._messages import DEFAULT_ROLE_CONVERSIONS, Entry, RoleConversions, no_images
+from ._messages import Entry, RoleConversions, no_images, roles_of
 from ._tool_calls import as_object
 
 #: What a block of a reply is; thinking, and all that is not known, is sent back as it came.
@@ -152,10 +152,10 @@ def conversation(
         text_only: The model takes no images.
 
     Raises:
-        ValueError: There is an image, and `text_only` forbids it; or an image cannot be read.
+        ValueError: There is an image, and `text_only` forbids it; or an image cannot be read; or
+            the conversation says nothing at all.
     """
-    given = DEFAULT_ROLE_CONVERSIONS if role_conversions is None else role_conversions
-    roles: Mapping[str, str] = {str(role): str(target) for role, target in given.items()}
+    roles = roles_of(role_conversions)
     system: list[Entry] = []
     turns: list[Turn] = []
     names: dict[str, str] = {}  # of the tools that were called, by the call
@@ -176,6 +176,8 @@ def conversation(
             turns[-1].blocks += blocks
         elif blocks:
             turns.append(Turn(role, blocks))
+    if not turns and not system:
+        raise ValueError("there is nothing to answer: no message of the conversation says anything")
     if not turns:
         return Conversation([], [Turn("user", system)])
     return Conversation(system, turns)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from sanderling.errors import AgentGenerationError, MissingExtraError
 from sanderling.messages import ChatMessageStreamDelta, TokenUsage
 
+from ._arguments import as_settings
 from ._failures import short
 from ._local import LocalModel, settings_key
 from ._shared import shared
@@ -54,7 +55,7 @@ class VLLMModel(LocalModel):
         **kwargs: Any,
     ) -> None:
         super().__init__(model_id, apply_chat_template_kwargs, **kwargs)
-        self.model_kwargs = dict(model_kwargs or {})
+        self.model_kwargs = as_settings("model_kwargs", model_kwargs)
         self._loaded: _Engine | None = None
 
     @property

@@ -17,6 +17,7 @@ needed, and a request that differs from the recorded one fails the test with the
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
@@ -86,6 +87,9 @@ def recorded_model(request: pytest.FixtureRequest) -> Iterator[RecordedModel]:
 
 def _path(item: pytest.Item, number: int) -> Path:
     """Returns where the recording is of the model with this number in a test."""
-    name = re.sub(r"[^\w.-]+", "_", item.name).strip("_")
+    name = item.nodeid.partition("::")[2] or item.name
+    plain = re.sub(r"[^\w.-]+", "_", name.replace("::", ".")).strip("_")
+    if re.search(r"[^\w.:\[\]-]", name):  # another test may look the same without these
+        plain += f"-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
     more = f".{number}" if number > 1 else ""
-    return item.path.parent / "recordings" / f"{item.path.stem}.{name}{more}.jsonl"
+    return item.path.parent / "recordings" / f"{item.path.stem}.{plain}{more}.jsonl"

@@ -166,6 +166,14 @@ def test_stop(dialect: Dialect, door: Door) -> None:
     assert said.finish_reason == "stop"
 
 
+@offering("stop")
+@doors
+def test_one_stop_sequence_needs_no_list(dialect: Dialect, door: Door) -> None:
+    with serving(says(dialect, door, Reply())) as server:
+        door.ask(dialect.model(server), stop_sequences="<stop>")
+    assert list(dialect.sent(server.requests[0]).stops) == ["<stop>"]
+
+
 @offering("schema")
 @doors
 def test_schema(dialect: Dialect, door: Door) -> None:
@@ -185,6 +193,17 @@ def test_schema(dialect: Dialect, door: Door) -> None:
         model = dialect.model(held, capabilities={"json_schema": True})
         assert json.loads(door.ask(model, response_format=FORM).text) == {"n": 1}
     assert dialect.sent(held.requests[0]).schema == SCHEMA
+
+
+@offering("schema")
+@doors
+def test_a_grammar_of_json_is_a_schema(dialect: Dialect, door: Door) -> None:
+    grammar = {"type": "json", "value": SCHEMA}
+    with serving(says(dialect, door, Reply(['{"n": 1}']))) as server:
+        model = dialect.model(server, capabilities={"json_schema": True})
+        assert json.loads(door.ask(model, grammar=grammar).text) == {"n": 1}
+    assert dialect.sent(server.requests[0]).schema == SCHEMA
+    assert "grammar" not in json.dumps(server.requests[0].body)
 
 
 @offering("image")
