@@ -120,6 +120,7 @@ class LocalBackend:
             limits = self.limits.known()
             try:
                 room = self._entered()
+                self._place = room.out_of_reach(self._place)
                 policy = policy_for(
                     self._place,
                     memory_bytes=limits["memory_bytes"],
