@@ -240,6 +240,49 @@ def test_limits_can_be_set() -> None:
         assert "grew past" in error(python, "with open('f', 'wb') as f: f.write(bytes(5000))")
 
 
+def test_few_descriptors_are_told_of_where_they_are_missing() -> None:
+    with interpreter(open_files=3, **ANY) as python:
+        assert value(python, "1 + 1") == 2
+        assert "(limit: 3)" in error(python, "open('file', 'w')")
+
+
+DESCRIPTORS_ON_THE_WAY = """
+import os, socket
+pairs = []
+try:
+    while len(pairs) < 50:
+        pairs.append(socket.socketpair())
+        pairs[-1][0].setblocking(False)
+        try:
+            while True: socket.send_fds(pairs[-1][0], [b"x"], [0] * 253)
+        except BlockingIOError: pass
+except OSError as error: print(error.errno == 109)  # ETOOMANYREFS
+"""
+
+
+def test_descriptors_on_the_way_hinder_nobody_else() -> None:
+    with interpreter(**ANY) as hostile:
+        assert run(hostile, DESCRIPTORS_ON_THE_WAY).logs == "True\n"
+        with interpreter(**ANY) as python:
+            assert value(python, "1 + 1") == 2
+
+
+QUEUED_SIGNALS = """
+import os, signal
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGRTMIN])
+for _ in range(1_000): os.kill(os.getpid(), signal.SIGRTMIN)
+"""
+
+
+def test_code_does_not_queue_the_signals_of_its_user_away() -> None:
+    with interpreter(restore_after_kill=False, **ANY) as python:
+        value(python, QUEUED_SIGNALS)
+        (pid,) = sandboxes()
+        status = Path(f"/proc/{pid}/status").read_text()
+        queued = next(line for line in status.splitlines() if line.startswith("SigQ:"))
+        assert int(queued.split()[1].partition("/")[0]) < 100
+
+
 def test_a_folder_can_be_opened_to_reading(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("open")
     with interpreter(extra_read=(str(tmp_path),), **ANY) as python:
@@ -248,7 +291,8 @@ def test_a_folder_can_be_opened_to_reading(tmp_path: Path) -> None:
 
 
 def test_a_process_that_cannot_lock_itself_is_not_used(folder: Path) -> None:
-    with interpreter(open_files=3) as python, pytest.raises(SandboxUnavailable, match="inprocess"):
+    impossible = interpreter(file_bytes=1 << 70)
+    with impossible as python, pytest.raises(SandboxUnavailable, match=r"FSIZE.*inprocess"):
         python.open()
     assert sandboxes() == set()
 
