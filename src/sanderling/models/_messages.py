@@ -122,6 +122,7 @@ def _joined(parts: Iterable[ContentPart]) -> list[Entry]:
 def _call(call: ChatMessageToolCall) -> Entry:
     arguments = call.function.arguments
     text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+    text = text.encode("utf-8", "backslashreplace").decode()  # an escape to JSON, too
     return {
         "id": call.id,
         "type": call.type,
