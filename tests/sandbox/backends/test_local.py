@@ -275,9 +275,10 @@ for _ in range(1_000): os.kill(os.getpid(), signal.SIGRTMIN)
 
 
 def test_code_does_not_queue_the_signals_of_its_user_away() -> None:
+    before = sandboxes()
     with interpreter(restore_after_kill=False, **ANY) as python:
         value(python, QUEUED_SIGNALS)
-        (pid,) = sandboxes()
+        (pid,) = sandboxes() - before
         status = Path(f"/proc/{pid}/status").read_text()
         queued = next(line for line in status.splitlines() if line.startswith("SigQ:"))
         assert int(queued.split()[1].partition("/")[0]) < 100
@@ -288,6 +289,22 @@ def test_a_folder_can_be_opened_to_reading(tmp_path: Path) -> None:
     with interpreter(extra_read=(str(tmp_path),), **ANY) as python:
         assert value(python, f"open({str(tmp_path / 'data')!r}).read()") == "open"
         assert error(python, f"open({str(tmp_path / 'data')!r}, 'w')")
+
+
+@pytest.mark.parametrize("given", ["/data", Path("/data"), ["/not/there"]])
+def test_what_may_be_read_besides_is_a_list_of_what_exists(given: Any) -> None:
+    with pytest.raises(ValueError, match="extra_read"):
+        create_interpreter(extra_read=given)
+
+
+def test_what_may_be_read_besides_is_meant_from_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "data").write_text("open")
+    monkeypatch.chdir(tmp_path)
+    with interpreter(extra_read=[Path("data")], **ANY) as python:
+        monkeypatch.chdir("/")
+        assert value(python, f"open({str(tmp_path / 'data')!r}).read()") == "open"
 
 
 def test_a_process_that_cannot_lock_itself_is_not_used(folder: Path) -> None:
