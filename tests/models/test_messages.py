@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from typing import Any
 
@@ -48,6 +49,20 @@ def test_custom_conversions_replace_the_usual_ones() -> None:
     assert to_chat_messages(messages, {"system": "user", "tool-response": USER}) == [
         {"role": "user", "content": "s\nr"}
     ]
+
+
+def test_what_cannot_be_encoded_is_written_as_escapes() -> None:
+    function = ChatMessageToolCallFunction(name="f", arguments={"name": "\udc80", "é": "\ud83d"})
+    messages = [
+        ChatMessage(USER, "a\udc80"),
+        ChatMessage(ASSISTANT, [TextPart("é\ud83d")]),
+        ChatMessage(ASSISTANT, tool_calls=[ChatMessageToolCall(id="1", function=function)]),
+    ]
+    entries = to_chat_messages(messages)
+    json.dumps(entries, ensure_ascii=False).encode()
+    assert [entry["content"] for entry in entries] == ["a\\udc80", "é\\ud83d", None]
+    (call,) = entries[2]["tool_calls"]
+    assert json.loads(call["function"]["arguments"]) == {"name": "\udc80", "é": "\ud83d"}
 
 
 def test_images_are_kept_in_their_place() -> None:

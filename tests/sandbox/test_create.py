@@ -48,5 +48,11 @@ def test_elsewhere_a_module_need_not_be_installed_here() -> None:
 
 
 def test_an_unknown_setting_is_refused() -> None:
-    with pytest.raises(TypeError, match="memory_gigabytes"):
+    with pytest.raises(
+        TypeError, match=r"\"local\" has no setting 'memory_gigabytes'.*memory_bytes"
+    ):
         create_interpreter("local", memory_gigabytes=3)
+    with pytest.raises(ValueError, match=r"not of \[1\]"):
+        create_interpreter("local", additional_authorized_imports=[1])  # type: ignore[list-item]
+    with pytest.raises(ValueError, match="snapshot_bytes must be a whole number"):
+        create_interpreter("local", snapshot_bytes=-1)

@@ -149,6 +149,10 @@ def test_a_large_error_is_cut(python: Interpreter) -> None:
         ("open('/etc/shadow')", "only files in the work folder"),
         ("open('/usr/lib/new', 'w')", "only files in the work folder"),
         ("x = bytearray(1 << 40)", "memory of the sandbox is used up"),
+        ("input('Your name? ')", "nobody types into the sandbox"),
+        ("breakpoint()", "nobody types into the sandbox"),
+        ("x = 1\n!pip install numpy", "no commands of a shell or a notebook"),
+        ("%matplotlib inline\nx = 1", "no commands of a shell or a notebook"),
     ],
 )
 def test_a_wall_is_explained(code: str, hint: str) -> None:
@@ -162,8 +166,28 @@ def test_ordinary_errors_have_no_hint() -> None:
     with interpreter() as python:
         assert "Hint" not in error(python, "open('not_there.txt')")
         assert "Hint" not in error(python, "1 / 0")
+        assert "Hint" not in error(python, "raise EOFError('of a file')")
+        assert "Hint" not in error(python, "x = 1 %")
     with interpreter("inprocess") as python:
         assert "Hint" not in error(python, "open('/not_there.txt')")
+
+
+@pytest.mark.parametrize("leave", ["quit()", "exit(3)"])
+def test_who_leaves_a_step_leaves_no_input_closed(leave: str) -> None:
+    with interpreter() as python:
+        assert "SystemExit" in error(python, leave)
+        assert "nobody types" in error(python, "input()")
+        assert "len(obj, /)" in run(python, "help(len)").logs
+
+
+def test_what_is_no_text_is_told_as_escapes() -> None:
+    with interpreter() as python:
+        result = run(python, "print('a\\udc80', chr(0xd800))\n'b\\udc80'")
+        assert result.logs == "a\\udc80 \\ud800\n"
+        assert result.text == "b\\udc80"
+        assert result.output == "b\udc80"
+        told = error(python, "raise ValueError('c\\udc80')")
+        assert told.endswith("ValueError: c\\udc80")
 
 
 def test_a_tool_that_is_hidden_by_a_variable_is_pointed_at() -> None:

@@ -557,6 +557,74 @@ def test_links_of_the_code_are_not_followed_by_the_host(
     assert secret.read_text() == "keep this"
 
 
+SWAP = """
+import os
+here = os.getcwd()
+os.rename(here, os.path.dirname(here) + "/elsewhere")
+os.symlink({target!r}, here)
+"""
+
+
+@pytest.mark.parametrize("restore_after_kill", [True, False])
+def test_a_fork_that_puts_a_link_in_the_place_of_its_folder_leads_nobody_there(
+    folder: Path, restore_after_kill: bool
+) -> None:
+    target = folder / "target"
+    (target / "inner").mkdir(parents=True)
+    (target / "secret").write_text("keep this")
+    with copyable(restore_after_kill=restore_after_kill) as python:
+        value(python, "x = 1")
+        fork = python.fork()
+        try:
+            snapshot = fork.snapshot()
+            value(fork, SWAP.format(target=str(target)))
+            with pytest.raises(SandboxError, match="could not be copied"):
+                fork.snapshot()
+            with pytest.raises(SandboxError, match="could not be put back"):
+                fork.restore(snapshot)
+            assert "exit status 1" in error(fork, END)
+            fork._resources.checkpoint.begin(wanted=False)
+            assert "variables of earlier steps are gone" in error(fork, END)
+            assert value(fork, "import os; os.listdir()") == []
+            assert "PermissionError" in error(fork, f"open({str(target / 'secret')!r}).read()") or (
+                "FileNotFoundError" in error(fork, f"open({str(target / 'secret')!r}).read()")
+            )
+            value(fork, "open('file', 'w').write('x')")
+        finally:
+            fork.close()
+    assert (target / "secret").read_text() == "keep this"
+    assert sorted(path.name for path in target.iterdir()) == ["inner", "secret"]
+    assert list(folder.iterdir()) == [target]
+
+
+def test_a_fork_that_puts_a_link_in_the_place_of_its_folder_has_none_removed(folder: Path) -> None:
+    target = folder / "target"
+    target.mkdir()
+    (target / "secret").write_text("keep this")
+    with copyable() as python:
+        value(python, "x = 1")
+        fork = python.fork()
+        value(fork, SWAP.format(target=str(target)))
+        fork.close()
+    assert (target / "secret").read_text() == "keep this"
+    assert list(folder.iterdir()) == [target]
+
+
+def test_folders_made_ahead_do_not_hinder_a_fork(python: RemoteInterpreter) -> None:
+    value(python, "import os; there = os.path.dirname(os.getcwd()) + '/branches'")
+    value(python, "for n in range(20): os.mkdir(f'{there}/{n}')")
+    python.fork().close()
+
+
+def test_folders_closed_to_their_owner_do_not_hinder_a_restore(python: RemoteInterpreter) -> None:
+    value(python, "import os; open('file', 'w').write('one')")
+    snapshot = python.snapshot()
+    value(python, "for mode in (0, 0o300, 0o500): os.makedirs(f'{mode}', mode)")
+    value(python, "os.mkdir(f'{0o300}/inner', 0o500)")
+    python.restore(snapshot)
+    assert value(python, "os.listdir()") == ["file"]
+
+
 def test_a_dead_snapshot_is_told(python: RemoteInterpreter) -> None:
     value(python, "x = 1")
     python._resources.checkpoint.settle()

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import resource
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -52,6 +54,67 @@ def test_hostile_trees_are_removed(tmp_path: Path) -> None:
     assert not root.exists()
     assert (keep / "file").read_text() == "x"
     remove_tree(str(root))
+
+
+def test_what_is_put_in_the_place_of_a_folder_is_removed_itself(tmp_path: Path) -> None:
+    keep = tmp_path / "keep"
+    (keep / "inner").mkdir(parents=True, mode=0o755)
+    (keep / "file").write_text("x")
+    keep.chmod(0o755)
+    link = tmp_path / "link"
+    link.symlink_to(keep)
+    remove_tree(str(link))
+    assert not link.is_symlink()
+    assert (keep / "file").read_text() == "x"
+    assert (keep / "inner").is_dir()
+    assert keep.stat().st_mode & 0o777 == 0o755
+
+
+def _swapped(monkeypatch: pytest.MonkeyPatch, folder: Path, target: Path) -> None:
+    """Has code put a link in the place of a folder, just when its list of names has been read."""
+    real = os.scandir
+    waits = {folder.stat().st_ino}
+
+    @contextlib.contextmanager
+    def scandir(place: int) -> Iterator[Iterator[os.DirEntry[str]]]:
+        with real(place) as entries:
+            listed = list(entries)
+        if os.fstat(place).st_ino in waits:
+            waits.clear()
+            folder.rename(folder.with_name("moved"))
+            folder.symlink_to(target)
+        yield iter(listed)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+
+
+def test_a_folder_swapped_for_a_link_does_not_lead_the_removal_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep = tmp_path / "keep"
+    for root in (tmp_path / "root", keep):
+        (root / "a" / "b").mkdir(parents=True)
+        (root / "a" / "b" / "file").write_text("x")
+    _swapped(monkeypatch, tmp_path / "root" / "a", keep / "a")
+    remove_tree(str(tmp_path / "root"))
+    assert not (tmp_path / "root").exists()
+    assert (keep / "a" / "b" / "file").read_text() == "x"
+
+
+def test_removing_has_an_end_where_code_goes_on_writing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tmp_path / "root"
+    (root / "first").mkdir(parents=True)
+    real, made = os.rmdir, itertools.count()
+
+    def rmdir(name: str, **options: int) -> None:
+        real(name, **options)
+        (root / f"more{next(made)}").mkdir()
+
+    monkeypatch.setattr(os, "rmdir", rmdir)
+    with pytest.raises(TimeoutError):
+        remove_tree(str(root), 0.05)
 
 
 MAKE = """
@@ -132,6 +195,19 @@ def test_a_folder_nested_deeper_than_any_path_is_measured(tmp_path: Path) -> Non
     assert 1 << 20 <= used < 2 << 20
     assert descriptors() == before
     remove_tree(str(tmp_path))
+
+
+def test_a_folder_swapped_for_a_link_does_not_lead_the_measuring_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outside, root = tmp_path / "outside", tmp_path / "root"
+    (outside / "b").mkdir(parents=True)
+    (outside / "b" / "large").write_bytes(bytes(1 << 20))
+    (root / "a" / "b").mkdir(parents=True)
+    _swapped(monkeypatch, root / "a", outside)
+    used, count = measure(str(root), 1_000)
+    assert count == 2
+    assert used < 1 << 20
 
 
 def test_what_cannot_be_looked_into_counts_as_too_much(

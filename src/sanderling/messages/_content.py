@@ -23,12 +23,23 @@ _SIGNATURES = {
 }
 
 
+def encodable(text: str) -> str:
+    r"""Returns a text that can be sent and saved: lone surrogates are written as ``\ud800``.
+
+    They come from file names that are no UTF-8, and from texts cut within a character.
+    """
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
+
+
 @dataclass(frozen=True, slots=True)
 class TextPart(Readable):
-    """A piece of text within a message."""
+    """A piece of text within a message; see `encodable`."""
 
     text: str
     type: str = field(default="text", init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", encodable(self.text))
 
     def dict(self) -> JSONObject:
         """Returns the JSON form."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from ._calls import ChatMessageToolCall
-from ._content import ContentPart, TextPart, as_part
+from ._content import ContentPart, TextPart, as_part, encodable
 from ._json import JSONObject, Readable
 from ._usage import TokenUsage
 
@@ -69,7 +69,9 @@ class ChatMessage(Readable):
     def __post_init__(self) -> None:
         if type(self.role) is not MessageRole:
             self.role = MessageRole(self.role)
-        if self.content is not None and not isinstance(self.content, str):
+        if isinstance(self.content, str):
+            self.content = encodable(self.content)
+        elif self.content is not None:
             self.content = [as_part(part) for part in self.content]
 
     @property

@@ -139,6 +139,7 @@ def _joined(parts: Iterable[ContentPart]) -> list[Entry]:
 
 def _call(call: ChatMessageToolCall) -> Entry:
     text = as_object_text(call.function.arguments)
+    text = text.encode("utf-8", "backslashreplace").decode()  # an escape to JSON, too
     return {
         "id": call.id,
         "type": call.type,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
@@ -66,9 +67,15 @@ def create_interpreter(
     Raises:
         ValueError: There is no such place, it cannot keep such a limit, or the code runs with this
             Python and a module that it may import is not installed.
+        TypeError: The place has no such setting.
     """
     if isinstance(additional_authorized_imports, str):
         raise ValueError("additional_authorized_imports is a list of names, not one string")
+    if not all(isinstance(name, str) for name in additional_authorized_imports):
+        raise ValueError(
+            "additional_authorized_imports is a list of names, such as 'pandas', not of "
+            f"{additional_authorized_imports!r}"
+        )
     length = DEFAULT_OUTPUT if max_print_outputs_length is None else max_print_outputs_length
     calls = DEFAULT_TOOL_CALLS if max_tool_calls is None else max_tool_calls
     cpu_seconds = executor_kwargs.get("cpu_seconds")
@@ -99,6 +106,7 @@ def create_interpreter(
             settings = {"imports": additional_authorized_imports, **settings}
         if executor_type != "auto":
             settings.pop("cpu_seconds", None)  # the interpreter's business, where it can be kept
+            _require_known(executor_type, backend, settings)
         return RemoteInterpreter(
             backend(**settings),
             imports=additional_authorized_imports,
@@ -121,3 +129,15 @@ def create_interpreter(
         )
     known = '", "'.join(get_args(ExecutorType))
     raise ValueError(f'There is no executor type {executor_type!r}. Choose of: "{known}".')
+
+
+def _require_known(place: str, backend: type, settings: Mapping[str, object]) -> None:
+    known = inspect.signature(backend).parameters
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values()):
+        return  # the provider's SDK knows more
+    for name in settings:
+        if name not in known:
+            raise TypeError(
+                f'executor_type="{place}" has no setting {name!r}. It has: '
+                f"{', '.join(sorted(known.keys() - {'imports'}))}."
+            )

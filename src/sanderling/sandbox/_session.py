@@ -222,6 +222,7 @@ class Session:
             self._output_left -= len(text)
             if not text or self._output_left < 0:
                 raise ValueError("more output than was agreed")
+            text = _encodable(text)
             self._printed.append(text)
             yield Printed(text)
         elif frame.kind == "call":
@@ -301,7 +302,12 @@ def _shown(value: object) -> str:
     text = _typed(value, str)
     if len(text) > 2 * kernel.MAX_SHOWN:
         raise ValueError("a text longer than any kernel shows")
-    return text
+    return _encodable(text)
+
+
+def _encodable(text: str) -> str:
+    """Writes lone surrogates as escapes: no file or message takes them as they are."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 
 def _typed(value: object, kind: type[_T]) -> _T:

@@ -1,7 +1,8 @@
 """The work folders of an interpreter and of its forks, and copies of what is in them.
 
-Other code of the family may run while files are copied, and change them. So nothing is opened by
-its path: each folder is opened from the one that holds it, and no link is followed.
+Other code of the family may run while files are copied or removed, and change them. So nothing is
+opened by its path: each folder is opened from the one that holds it, and no link is followed. That
+goes for what was moved to where no sandbox reaches it, too: who has opened a folder before goes on.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import secrets
 import stat
 import threading
 from dataclasses import dataclass
@@ -16,8 +18,9 @@ from pathlib import Path
 
 from sanderling.errors import SandboxError
 
-from ._workdir import WorkFolder, measure, remove_tree
+from ._workdir import WorkFolder, measure, move, remove_tree
 
+_PATIENCE = 10.0  # seconds for a folder to be removed that code of the family is still busy in
 _DEEPEST = 100  # folders within folders: each costs a descriptor while it is copied
 _MOST_ENTRIES = 100_000
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -69,7 +72,7 @@ class WorkRoom:
         Raises:
             SandboxError: It holds too much.
         """
-        return self._copied(source, f"branches/{next(self._serial)}", most_bytes)
+        return self._copied(source, f"branches/{secrets.token_hex(8)}", most_bytes)
 
     def save(self, source: str, most_bytes: int) -> str:
         """Returns a folder that no sandbox can reach, with copies of all files of a work folder.
@@ -83,33 +86,41 @@ class WorkRoom:
         """Makes a work folder hold what was saved, and nothing else.
 
         Raises:
-            SandboxError: Code is busy putting other files there.
+            SandboxError: Code is busy putting other files there, or has removed the folder.
         """
-        self._take_away(place)
-        most = _Budget(None)
         try:
-            _copy_tree(saved, place, most)
+            self._take_away(place)
+            _copy_tree(saved, place, _Budget(None))
         except OSError as error:
-            raise SandboxError(f"The files could not be put back: {error}") from error
+            raise SandboxError(f"The files could not be put back: {error.strerror}") from error
+
+    def out_of_reach(self, place: str) -> str:
+        """Returns a work folder for a process that starts anew, with the files of `place`.
+
+        The walls around it are named by the path of that folder. A branch will not do: code of the
+        family may put a link in its place, and the walls would be built around something else.
+        """
+        if Path(place).parent != Path(self.branches):
+            return place
+        own = self._new(f"work-{next(self._serial)}")
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):  # it was put elsewhere
+            _move_all(place, own)
+        self.discard(place)
+        return own
 
     def discard(self, folder: str) -> None:
         """Removes a folder of this room with all that is in it."""
-        with self._lock, contextlib.suppress(FileNotFoundError):
+        with self._lock, contextlib.suppress(OSError):  # what is left of it goes with the room
             if self._users:
                 trash = f"{self._folder.path}/trash-{next(self._serial)}"
-                os.rename(folder, trash)  # noqa: PTH104 - from here on no sandbox reaches it
-                remove_tree(trash)
+                os.rename(folder, trash)  # noqa: PTH104 - one call
+                remove_tree(trash, _PATIENCE)
 
     def _take_away(self, place: str) -> None:
         trash = self._new(f"trash-{next(self._serial)}")
-        folder = os.open(place, _FOLDER)
-        try:
-            for name in os.listdir(folder):  # noqa: PTH208 - opened, not named
-                with contextlib.suppress(FileNotFoundError):
-                    os.rename(name, f"{trash}/{name}", src_dir_fd=folder)
-        finally:
-            os.close(folder)
-        remove_tree(trash)
+        _move_all(place, trash)
+        with contextlib.suppress(OSError):  # what is left of it goes with the room
+            remove_tree(trash, _PATIENCE)
 
     def _copied(self, source: str, name: str, most_bytes: int) -> str:
         target = self._new(name)
@@ -144,6 +155,14 @@ class _Budget:
                 "The work folder holds too much to be copied: remove files from it, or allow more "
                 "with snapshot_bytes."
             )
+
+
+def _move_all(source: str, target: str) -> None:
+    with contextlib.ExitStack() as stack:
+        places = _opened(stack, source, None), _opened(stack, target, None)
+        for name in os.listdir(places[0]):  # noqa: PTH208 - opened, not named
+            with contextlib.suppress(FileNotFoundError):
+                move(name, places[0], name, places[1])
 
 
 def _copy_tree(source: str, target: str, budget: _Budget) -> None:

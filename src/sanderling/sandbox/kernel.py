@@ -1166,6 +1166,8 @@ _NO_PROGRAMS = "other programs cannot be started in the sandbox; do it in Python
 _NO_PROCESS = "no process can be started in the sandbox; do it in this one, or in threads of it."
 _NO_SIGNALS = "other processes are out of reach in the sandbox."
 _NO_FILES = "only files in the work folder (the current directory) can be opened."
+_NO_INPUT = "nobody types into the sandbox; work with what you were given, or ask in your answer."
+_NO_NOTEBOOK = "this is plain Python: it has no commands of a shell or a notebook."
 _NO_POWER = "the sandbox does not allow this operation; do it in plain Python, or use a tool."
 _NETWORK = {"aiohttp", "ftplib", "http", "httpx", "requests", "smtplib", "socket", "urllib"}
 _PROGRAMS = {"multiprocessing", "pexpect", "pty", "subprocess"}
@@ -1634,7 +1636,15 @@ class Workspace:
         self.namespace: dict[str, Any] = vars(self.module)
         # The model's code has builtins of its own: the import policy and the tools live there. So
         # libraries import what they like, and a variable may hide a tool without losing it.
-        self._own = {**vars(builtins), "__import__": self._import, "parallel": parallel, **own}
+        # Those of `site` for leaving would close standard input on the way.
+        leave = {"exit": sys.exit, "quit": sys.exit}
+        self._own = {
+            **vars(builtins),
+            **leave,
+            "__import__": self._import,
+            "parallel": parallel,
+            **own,
+        }
         self._builtins = self.namespace["__builtins__"] = dict(self._own)
         self._imports = sorted({*BASE_BUILTIN_MODULES, *imports})
         self._begin = begin
@@ -1792,6 +1802,8 @@ class Workspace:
             if hidden:
                 names = ", ".join(hidden)
                 hint = f"variables of yours hide the tools {names}; `del {names}` brings them back."
+        if isinstance(error, SyntaxError) and (error.text or "").lstrip().startswith(("!", "%")):
+            hint = _NO_NOTEBOOK
         return f"\nHint: {hint}" if hint else ""
 
 
@@ -1895,6 +1907,8 @@ class _Walls:
         return "" if limit is None else f" (limit: {limit:,})"
 
     def _refusal(self, error: BaseException) -> str:
+        if str(error) == _NOBODY_ANSWERS.get(type(error).__name__):
+            return _NO_INPUT
         modules = {
             str(frame.f_globals.get("__name__")).partition(".")[0] for frame in _frames(error)
         }
@@ -1918,6 +1932,7 @@ class _Walls:
         return _NO_FILES if outside and error.errno in (errno.ENOENT, errno.EROFS) else ""
 
 
+_NOBODY_ANSWERS = {"EOFError": "EOF when reading a line", "BdbQuit": ""}  # input, breakpoint
 _UNITS = (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
 _REFUSED = {
     getattr(errno, name)

@@ -117,4 +117,25 @@ while time.process_time() < until: pass
         (),
         apart=False,
     ),
+    Case(
+        "files that are removed, and live on in mappings",
+        ("73", "use: files"),
+        """
+import ctypes, os
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+for _ in range(64):
+    file = os.open("file", os.O_RDWR | os.O_CREAT)
+    os.write(file, bytes(1 << 20))
+    assert libc.mmap(None, 4096, 1, 2, file, 0) != 2 ** 64 - 1
+    os.unlink("file")
+    os.close(file)
+"reached"
+""",
+        "remains",
+        (),
+        apart=False,
+        options={"workdir_bytes": 4 << 20, "open_files": 16},
+    ),
 )

@@ -240,6 +240,50 @@ def test_limits_can_be_set() -> None:
         assert "grew past" in error(python, "with open('f', 'wb') as f: f.write(bytes(5000))")
 
 
+def test_few_descriptors_are_told_of_where_they_are_missing() -> None:
+    with interpreter(open_files=3, **ANY) as python:
+        assert value(python, "1 + 1") == 2
+        assert "(limit: 3)" in error(python, "open('file', 'w')")
+
+
+DESCRIPTORS_ON_THE_WAY = """
+import os, socket
+pairs = []
+try:
+    while len(pairs) < 50:
+        pairs.append(socket.socketpair())
+        pairs[-1][0].setblocking(False)
+        try:
+            while True: socket.send_fds(pairs[-1][0], [b"x"], [0] * 253)
+        except BlockingIOError: pass
+except OSError as error: print(error.errno == 109)  # ETOOMANYREFS
+"""
+
+
+def test_descriptors_on_the_way_hinder_nobody_else() -> None:
+    with interpreter(**ANY) as hostile:
+        assert run(hostile, DESCRIPTORS_ON_THE_WAY).logs == "True\n"
+        with interpreter(**ANY) as python:
+            assert value(python, "1 + 1") == 2
+
+
+QUEUED_SIGNALS = """
+import os, signal
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGRTMIN])
+for _ in range(1_000): os.kill(os.getpid(), signal.SIGRTMIN)
+"""
+
+
+def test_code_does_not_queue_the_signals_of_its_user_away() -> None:
+    before = sandboxes()
+    with interpreter(restore_after_kill=False, **ANY) as python:
+        value(python, QUEUED_SIGNALS)
+        (pid,) = sandboxes() - before
+        status = Path(f"/proc/{pid}/status").read_text()
+        queued = next(line for line in status.splitlines() if line.startswith("SigQ:"))
+        assert int(queued.split()[1].partition("/")[0]) < 100
+
+
 def test_a_folder_can_be_opened_to_reading(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("open")
     with interpreter(extra_read=(str(tmp_path),), **ANY) as python:
@@ -247,8 +291,25 @@ def test_a_folder_can_be_opened_to_reading(tmp_path: Path) -> None:
         assert error(python, f"open({str(tmp_path / 'data')!r}, 'w')")
 
 
+@pytest.mark.parametrize("given", ["/data", Path("/data"), ["/not/there"]])
+def test_what_may_be_read_besides_is_a_list_of_what_exists(given: Any) -> None:
+    with pytest.raises(ValueError, match="extra_read"):
+        create_interpreter(extra_read=given)
+
+
+def test_what_may_be_read_besides_is_meant_from_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "data").write_text("open")
+    monkeypatch.chdir(tmp_path)
+    with interpreter(extra_read=[Path("data")], **ANY) as python:
+        monkeypatch.chdir("/")
+        assert value(python, f"open({str(tmp_path / 'data')!r}).read()") == "open"
+
+
 def test_a_process_that_cannot_lock_itself_is_not_used(folder: Path) -> None:
-    with interpreter(open_files=3) as python, pytest.raises(SandboxUnavailable, match="inprocess"):
+    impossible = interpreter(file_bytes=1 << 70)
+    with impossible as python, pytest.raises(SandboxUnavailable, match=r"FSIZE.*inprocess"):
         python.open()
     assert sandboxes() == set()
 

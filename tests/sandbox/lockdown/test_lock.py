@@ -57,6 +57,7 @@ def test_the_layers_in_force(locked: Station, namespaces: bool) -> None:
             "NOFILE": 100,
             "CORE": 0,
             "MEMLOCK": 0,
+            "SIGPENDING": 64,
             "CPU": 10,
         },
         "snapshots": False,

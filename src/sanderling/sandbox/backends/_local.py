@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sanderling.errors import SandboxUnavailable
-from sanderling.sandbox._limits import Limits, Usage
+from sanderling.sandbox._limits import Limits, Usage, require_positive
 
 from ._forked import ForkedLink
 from ._process import usage
@@ -47,7 +47,7 @@ class LocalBackend:
         imports: What the code may import: of this it may find loaded what `preload` has loaded.
 
     Raises:
-        ValueError: A limit is no positive whole number.
+        ValueError: A limit is no positive whole number, or a path to be read does not exist.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class LocalBackend:
         workdir_in_memory: bool = False,
         open_files: int = 256,
         max_threads: int = 128,
-        extra_read: tuple[str, ...] = (),
+        extra_read: Sequence[str] = (),
         snapshot_bytes: int = 1 << 30,
         imports: Sequence[str] = (),
     ) -> None:
@@ -73,7 +73,8 @@ class LocalBackend:
             max_threads=max_threads,
         )
         self._workdir_in_memory = workdir_in_memory
-        self._extra_read = tuple(extra_read)
+        self._extra_read = _paths(extra_read)
+        require_positive("snapshot_bytes", snapshot_bytes, whole=True)
         self._snapshot_bytes = snapshot_bytes
         self._imports = tuple(imports)
         self._owner = os.getpid()
@@ -120,6 +121,7 @@ class LocalBackend:
             limits = self.limits.known()
             try:
                 room = self._entered()
+                self._place = room.out_of_reach(self._place)
                 policy = policy_for(
                     self._place,
                     memory_bytes=limits["memory_bytes"],
@@ -235,6 +237,15 @@ class LocalBackend:
     def _may_import(self, module: str) -> bool:
         package = module.partition(".")[0]
         return any(name.partition(".")[0] in ("*", package) for name in self._imports)
+
+
+def _paths(given: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(given, str | os.PathLike):  # the first letter of most is "/", which is all
+        raise ValueError(f"extra_read is a list of files and folders, not one: [{str(given)!r}]")
+    for path in given:
+        if not os.path.lexists(path):
+            raise ValueError(f"extra_read: there is no file or folder {str(path)!r}")
+    return tuple(map(os.path.abspath, given))
 
 
 def preload(modules: frozenset[str], seconds: float = 0) -> bool:

@@ -45,12 +45,6 @@ def lock(policy: Policy, supervisor: Callable[[int], None] | None = None) -> dic
         raise LockdownError("workdir", str(error), "Make the folder first") from error
     namespaces = enter(policy) if policy.namespaces else []
     drop_capabilities()
-    limits = set_limits(
-        memory_bytes=policy.memory_bytes,
-        file_bytes=policy.file_bytes,
-        open_files=policy.open_files,
-        cpu_seconds=policy.cpu_seconds,
-    )
     forbid_new_privileges()
     restrict(policy.read, policy.write, version=landlock_abi)
     by_path = landlock_abi >= TRUNCATE_ABI
@@ -61,6 +55,14 @@ def lock(policy: Policy, supervisor: Callable[[int], None] | None = None) -> dic
         load(in_force)
     else:
         supervisor(listener)
+    # Last: who may have few descriptors may send none where others of this user have many on the
+    # way, as code in another sandbox can.
+    limits = set_limits(
+        memory_bytes=policy.memory_bytes,
+        file_bytes=policy.file_bytes,
+        open_files=policy.open_files,
+        cpu_seconds=policy.cpu_seconds,
+    )
     return {
         "no_new_privs": True,
         "capabilities": "dropped",

@@ -22,6 +22,7 @@ from ._linux import (
 _CAPABILITY_VERSION_3 = 0x20080522  # linux/capability.h: two 32-bit words for each set
 _MORE_CAPABILITIES_THAN_THERE_ARE = 64
 _LAST_DESCRIPTOR = 0xFFFFFFFF
+_QUEUED_SIGNALS = 64  # of all processes of the user, who may queue no more when the code has them
 
 
 def harden_process(keep_fds: Iterable[int]) -> None:
@@ -121,6 +122,7 @@ def set_limits(
         "NOFILE": open_files,
         "CORE": 0,
         "MEMLOCK": 0,
+        "SIGPENDING": _QUEUED_SIGNALS,
     }
     if cpu_seconds is not None:
         wanted["CPU"] = cpu_seconds
