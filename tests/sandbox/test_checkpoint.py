@@ -26,7 +26,7 @@ class Clock:
         return self.time
 
 
-def test_waiting_takes_up_a_share_of_the_time() -> None:
+def test_copies_take_up_a_share_of_the_time() -> None:
     clock = Clock()
     pace = Pace(clock)
     waited, steps = 0.0, 10_000
@@ -46,9 +46,18 @@ def test_what_was_saved_up_is_enough_for_a_while_and_comes_back() -> None:
         for _ in range(20):
             assert pace.allows()
             pace.spent(0.9 * SAVED / 20)
-        pace.spent(100)  # an accident is not held against it for long
+        pace.spent(100)
         assert not pace.allows()
-        clock.time += SAVED / SHARE * 2.1
+        clock.time += 1 + SAVED / SHARE * 1.1
+
+
+def test_steps_a_second_apart_have_a_copy_each_whatever_it_costs() -> None:
+    clock = Clock()
+    pace = Pace(clock)
+    for _ in range(100):
+        assert pace.allows()
+        pace.spent(100)
+        clock.time += 1.01
 
 
 @pytest.fixture
@@ -56,6 +65,12 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> Iterator[RemoteInterpreter]:
     """An interpreter that may wait for one copy."""
     monkeypatch.setattr("sanderling.sandbox._checkpoint.SAVED", 1e-9)
     monkeypatch.setattr("sanderling.sandbox._checkpoint.SHARE", 0.0)
+    with started() as python:
+        yield python
+
+
+@contextlib.contextmanager
+def started() -> Iterator[RemoteInterpreter]:
     python = create_interpreter("local", additional_authorized_imports=["os"])
     assert isinstance(python, RemoteInterpreter)
     try:
@@ -78,6 +93,19 @@ def test_an_older_copy_is_told_from_the_one_of_before(slow: RemoteInterpreter) -
     told = error(slow, END)
     assert "before the last 3 steps" in told
     assert value(slow, "x") == 0
+
+
+@pytest.mark.parametrize(("fault", "behind"), [(0.0, "this step"), (1.0, "the last 5 steps")])
+def test_what_a_copy_costs_the_step_after_it_counts(
+    monkeypatch: pytest.MonkeyPatch, fault: float, behind: str
+) -> None:
+    monkeypatch.setattr("sanderling.sandbox._checkpoint.SAVED", 20.0)
+    monkeypatch.setattr("sanderling.sandbox._checkpoint.SHARE", 0.0)
+    monkeypatch.setattr("sanderling.sandbox._checkpoint._FAULT", fault)
+    with started() as python:
+        for _ in range(5):
+            value(python, "x = [bytes(100) for _ in range(10_000)]")
+        assert f"before {behind}" in error(python, END)
 
 
 def test_variables_that_were_sent_are_always_kept(slow: RemoteInterpreter) -> None:

@@ -8,20 +8,23 @@ from typing import TYPE_CHECKING
 
 from sanderling.errors import SandboxError, SandboxUnavailable
 
-from ._snapshots import Arriving, CopyableLink, arrived, order
+from ._snapshots import Arriving, CopyableLink, Pages, arrived, order
 
 if TYPE_CHECKING:
     from ._session import Buffers
 
-SHARE, SAVED = 0.1, 0.1  # of the time; seconds
+SHARE, SAVED = 0.03, 0.01  # of the time; seconds
+_APART = 1.0  # seconds from one step to the next, where each has its copy whatever that costs
+_FAULT = 2.5e-6  # seconds to copy a page that is written to, measured in a virtual machine
 
 
 class Pace:
-    """Keeps the time that is spent waiting for copies below a `SHARE` of all time.
+    """Keeps the time that copies take below a `SHARE` of all time.
 
     A copy takes milliseconds, or more of a large process. Where a model writes the code, it is
     there before the next step. A program that runs one step right after another would wait for
-    little else. What was not spent is saved up, to `SAVED`: it is enough for tens of copies.
+    little else, and each step would be slower than the code is. What was not spent is saved up, to
+    `SAVED`: it is enough for a few copies. No debt is larger than what a second earns.
 
     Args:
         now: The clock.
@@ -40,8 +43,8 @@ class Pace:
         return self._saved > 0
 
     def spent(self, seconds: float) -> None:
-        """Takes note of a wait."""
-        self._saved = max(self._saved - seconds, -SAVED)
+        """Takes note of what a copy took."""
+        self._saved = max(self._saved - seconds, -SHARE * _APART)
 
 
 class Checkpoint:
@@ -61,6 +64,7 @@ class Checkpoint:
         self._stale = False  # whether variables were set since
         self._arriving: Arriving | None = None
         self._copy: CopyableLink | None = None
+        self._before: Pages | None = None  # what the kernel had when its copy was asked for
         self._untouched = False  # whether a new kernel is as good as a copy
 
     def begin(self, wanted: bool) -> None:
@@ -81,6 +85,7 @@ class Checkpoint:
         """Pauses a kernel, and has it copied before, in the time that nobody waits for it."""
         self._untouched = False
         self.behind += 1
+        self._count_faults(link)
         if self.wanted and self._may_ask():
             self._ask(link, say, pause=True)
         else:
@@ -107,6 +112,18 @@ class Checkpoint:
                 self._copy = None  # the next kill says that there is none
             self._pace.spent(time.monotonic() - started)
 
+    def _count_faults(self, link: CopyableLink) -> None:
+        """Takes note of what the last copy cost the first step after it.
+
+        What either of the two changes of the memory that they share is copied first, page by page.
+        """
+        before, self._before = self._before, None
+        if before is not None:
+            after = link.pages()
+            new = max(0, after.resident - before.resident)
+            shared = min(after.faults - before.faults - new, before.resident)
+            self._pace.spent(max(0, shared) * _FAULT)
+
     def holds(self) -> bool:
         """Whether what was before the step can be had back."""
         self.settle()
@@ -118,12 +135,14 @@ class Checkpoint:
         if self._copy is not None and not self._copy.alive():
             self.drop()
         copy, self._copy = self._copy, None
+        self._before = None
         return copy
 
     def drop(self) -> None:
         """Ends the copy."""
         self.settle()
         self._stale = False
+        self._before = None
         self.behind = 0
         if self._copy is not None:
             self._copy.discard()
@@ -139,6 +158,7 @@ class Checkpoint:
 
     def _ask(self, link: CopyableLink, say: Callable[[Buffers], None], *, pause: bool) -> None:
         self.drop()
+        self._before = link.pages()
         try:
             self._arriving = link.copy(pause=pause)
         except SandboxUnavailable:

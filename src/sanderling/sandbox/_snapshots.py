@@ -10,7 +10,7 @@ import contextlib
 import weakref
 from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, runtime_checkable
 
 from sanderling.errors import SandboxError, SandboxUnavailable
 
@@ -48,6 +48,15 @@ class Arriving(Protocol):
         """Wants it no more."""
 
 
+class Pages(NamedTuple):
+    """The memory of a process, in pages."""
+
+    faults: int
+    """How often it needed one that was not there, or that it has to share no longer."""
+    resident: int
+    """How many it has."""
+
+
 @runtime_checkable
 class CopyableLink(Protocol):
     """A kernel that can be copied, and paused."""
@@ -67,6 +76,9 @@ class CopyableLink(Protocol):
 
     def alive(self) -> bool:
         """Whether it has not ended."""
+
+    def pages(self) -> Pages:
+        """Looks at the memory of the kernel; zeros once it has ended."""
 
     def pause(self) -> None:
         """Stops all of its threads, until `resume`."""

@@ -56,6 +56,7 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # each child costs some
     if modules:
         _preload(modules)
+    kernel.python_paths()  # else each child would look for them
     single = len(os.listdir("/proc/self/task")) == 1  # noqa: PTH208 - pathlib costs time
     os.write(control, struct.pack("<Q", _address_space() if single else 0))
     if not single:

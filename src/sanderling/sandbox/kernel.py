@@ -2012,25 +2012,29 @@ def _suggestion(error: BaseException) -> str:
 
 def _paths_to_hide(work_folder: bool) -> list[tuple[str, str]]:
     """Returns paths and what is shown in their place; longer ones come first."""
-    folder = os.getcwd() if work_folder else None  # noqa: PTH109 - pathlib costs time
-    return _shown_paths(tuple(path for path in sys.path if path), folder)
-
-
-@functools.lru_cache(1)
-def _shown_paths(searched: tuple[str, ...], work_folder: str | None) -> list[tuple[str, str]]:
-    library = os.path.dirname(os.path.abspath(os.__file__))  # noqa: PTH100, PTH120 - as above
-    python = {sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix, library}
-    python.update(searched)
-    shown = dict.fromkeys((*python, *map(os.path.realpath, python)), "<python>")
+    shown = dict.fromkeys(python_paths(), "<python>")
     own = globals().get("__file__")  # none where this file was sent as a text
     if own is not None:
         for _ in range(3):  # this folder, the package, what it lies in
-            own = os.path.dirname(own)  # noqa: PTH120 - as above
+            own = os.path.dirname(own)  # noqa: PTH120 - pathlib costs time
             shown.setdefault(own, "<sanderling>")
-    if work_folder is not None:
-        shown[work_folder] = "."
+    if work_folder:
+        shown[os.getcwd()] = "."  # noqa: PTH109 - as above
     kept = [(path, name) for path, name in shown.items() if path not in _NO_SECRETS]
     return sorted(kept, key=lambda pair: -len(pair[0]))
+
+
+def python_paths() -> frozenset[str]:
+    """Returns where Python and its packages lie, by all their names. It is the same in a fork."""
+    return _with_real_paths(tuple(path for path in sys.path if path))
+
+
+@functools.lru_cache(maxsize=1)
+def _with_real_paths(searched: tuple[str, ...]) -> frozenset[str]:
+    library = os.path.dirname(os.path.abspath(os.__file__))  # noqa: PTH100, PTH120 - as above
+    python = {sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix, library}
+    python.update(searched)
+    return frozenset((*python, *map(os.path.realpath, python)))
 
 
 _NO_SECRETS = ("", "/", "/usr", "/usr/local", "/usr/lib", "/lib", "/tmp", "/work")  # noqa: S108 - texts

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Protocol
 
 from sanderling.errors import SandboxUnavailable
+from sanderling.sandbox._snapshots import Pages
 
-from ._process import ending, hung_up
+from ._process import ending, hung_up, pages
 
 _LAST_WORDS = 5.0  # seconds from the death of a process to the report of it
 
@@ -117,6 +118,13 @@ class ForkedLink:
     def interrupt(self) -> None:
         """Sends SIGINT."""
         self._send(signal.SIGINT)
+
+    def pages(self) -> Pages:
+        """Looks at its memory."""
+        try:
+            return pages(self.pid)
+        except OSError:  # this process has no descriptors left
+            return Pages(0, 0)
 
     def pause(self) -> None:
         """Stops the process, with all of its threads, until `resume`."""

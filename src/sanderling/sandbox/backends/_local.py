@@ -112,39 +112,42 @@ class LocalBackend:
         """
         if sys.platform != "linux" or not sys.executable:
             raise SandboxUnavailable(f"There are no walls for {sys.platform}.")
-        from sanderling.sandbox.lockdown import LockdownError, policy_for
-
         with self._lock:
             if self._closed:
                 raise SandboxUnavailable("The interpreter was closed before it started.")
             self._end()
-            limits = self.limits.known()
-            try:
-                room = self._entered()
-                self._place = room.out_of_reach(self._place)
-                policy = policy_for(
-                    self._place,
-                    memory_bytes=limits["memory_bytes"],
-                    file_bytes=limits["file_bytes"],
-                    open_files=limits["open_files"],
-                    extra_read=self._extra_read,
-                    extra_write=[room.branches] if self.files_remain else [],
-                    workdir_bytes=limits["workdir_bytes"] if self._workdir_in_memory else None,
-                    workdir_files=limits["workdir_files"],
-                )
-            except LockdownError as error:
-                raise SandboxUnavailable(str(error)) from error
-            except OSError as error:
-                raise SandboxUnavailable(f"no work folder could be made: {error}") from error
-            if self._workdir_in_memory and not policy.namespaces:
-                raise SandboxUnavailable(
-                    "workdir_in_memory needs namespaces, which this machine does not let us have"
-                )
-            orders = {"environment": environment(self._place), "policy": policy.to_json()}
             self._link = zygotes(os.getpid()).fork(
-                json.dumps(orders).encode(), self._may_import, limits["memory_bytes"]
+                self._orders, self._may_import, self.limits.known()["memory_bytes"]
             )
             return self._link
+
+    def _orders(self) -> bytes:
+        from sanderling.sandbox.lockdown import LockdownError, policy_for
+
+        limits = self.limits.known()
+        try:
+            room = self._entered()
+            self._place = room.out_of_reach(self._place)
+            policy = policy_for(
+                self._place,
+                memory_bytes=limits["memory_bytes"],
+                file_bytes=limits["file_bytes"],
+                open_files=limits["open_files"],
+                extra_read=self._extra_read,
+                extra_write=[room.branches] if self.files_remain else [],
+                workdir_bytes=limits["workdir_bytes"] if self._workdir_in_memory else None,
+                workdir_files=limits["workdir_files"],
+            )
+        except LockdownError as error:
+            raise SandboxUnavailable(str(error)) from error
+        except OSError as error:
+            raise SandboxUnavailable(f"no work folder could be made: {error}") from error
+        if self._workdir_in_memory and not policy.namespaces:
+            raise SandboxUnavailable(
+                "workdir_in_memory needs namespaces, which this machine does not let us have"
+            )
+        orders = {"environment": environment(self._place), "policy": policy.to_json()}
+        return json.dumps(orders).encode()
 
     def usage(self, link: Link) -> Usage:
         """Looks at what a process uses up, and at the work folder."""

@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 
 from sanderling.sandbox._limits import Usage
+from sanderling.sandbox._snapshots import Pages
 
 
 class ProcessLink:
@@ -59,11 +60,23 @@ def ending(status: int) -> str:
 
 def usage(pid: int) -> Usage:
     """Looks at what a process uses up, where the system shows it: in ``/proc``, see proc(5)."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_bytes()
-    except OSError:
+    fields = _stat(pid)
+    if fields is None:
         return Usage()
-    fields = stat.rpartition(b")")[2].split()  # behind the name, which the process may choose
     user, system, threads = int(fields[11]), int(fields[12]), int(fields[17])
     ticks = os.sysconf("SC_CLK_TCK")
     return Usage(cpu_seconds=(user + system) / ticks, threads=threads)
+
+
+def pages(pid: int) -> Pages:
+    """Looks at the memory of a process, there as well; zeros where it cannot be seen."""
+    fields = _stat(pid)
+    return Pages(0, 0) if fields is None else Pages(int(fields[7]), int(fields[21]))
+
+
+def _stat(pid: int) -> list[bytes] | None:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:
+        return None
+    return stat.rpartition(b")")[2].split()  # behind the name, which the process may choose

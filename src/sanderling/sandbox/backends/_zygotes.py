@@ -116,14 +116,22 @@ class _Zygote:
             raise _Gone
         return self._address_space
 
-    def fork(self, orders: bytes) -> ForkedLink:
-        """Forks a process that locks itself as `orders` say.
+    def fork(self, make_orders: Callable[[], bytes]) -> ForkedLink:
+        """Forks a process that locks itself as its orders say.
+
+        Args:
+            make_orders: Makes them, while the process is on its way.
 
         Raises:
             _Gone: It has ended.
-            SandboxUnavailable: The system refused.
+            SandboxUnavailable: The system refused, or what `make_orders` raises.
         """
         arrival = self._order(b"fork")
+        try:
+            orders = make_orders()
+        except BaseException:
+            arrival.close()
+            raise
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the report will tell
             arrival.channel.settimeout(_PATIENCE)
             arrival.channel.sendall(len(orders).to_bytes(4, "little") + orders)
@@ -151,12 +159,14 @@ class _Zygote:
             raise SandboxUnavailable(f"No process could be started: {error}") from error
 
     def _order(self, order: bytes) -> Arrival:
-        with contextlib.ExitStack() as unless_done:
+        with contextlib.ExitStack() as unless_done, contextlib.ExitStack() as sent:
             channel, their_channel = socket.socketpair()
             unless_done.callback(channel.close)
+            sent.enter_context(their_channel)
             reports, their_reports = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             unless_done.callback(reports.close)
-            with their_channel, their_reports, _gone():
+            sent.enter_context(their_reports)
+            with _gone():
                 numbers = [their_reports.fileno(), their_channel.fileno()]
                 socket.send_fds(self._control, [order], numbers)
             unless_done.pop_all()
@@ -211,22 +221,24 @@ class Zygotes:
         self._gave_up = False
         atexit.register(self._close)
 
-    def fork(self, orders: bytes, may_import: Callable[[str], bool], memory: int) -> ForkedLink:
+    def fork(
+        self, make_orders: Callable[[], bytes], may_import: Callable[[str], bool], memory: int
+    ) -> ForkedLink:
         """Forks a locked process.
 
         Args:
-            orders: What it reads before it is locked.
+            make_orders: Makes what it reads before it is locked. It may be called again.
             may_import: Whether its code may import a module; where it may import none of those that
                 are loaded already, it does not get them.
             memory: The address space that it will have, in bytes.
 
         Raises:
-            SandboxUnavailable: No process could be started.
+            SandboxUnavailable: No process could be started, or what `make_orders` raises.
         """
         for _ in range(3):
             zygote = self._choose(may_import, memory)
             try:
-                return zygote.fork(orders)
+                return zygote.fork(make_orders)
             except _Gone as error:
                 if not zygote.ended(1):
                     raise SandboxUnavailable(

@@ -19,6 +19,7 @@ PR_SET_CHILD_SUBREAPER = 36
 PR_CAP_AMBIENT = 47
 PR_CAP_AMBIENT_CLEAR_ALL = 4
 
+_UNUSED = (0,) * 6  # a call has as many arguments at most
 _REMEDY = "Use another executor, such as docker"
 
 
@@ -53,7 +54,7 @@ def syscall(name: str, *arguments: Argument) -> int:
         OSError: The kernel refused; its text begins with the name of the call.
     """
     function, table = _entry()
-    result = function(ctypes.c_long(table[name]), *map(_word, arguments))
+    result = function(table[name], *arguments, *_UNUSED[len(arguments) :])
     if result < 0:
         code = ctypes.get_errno()
         raise OSError(code, f"{name}: {os.strerror(code)}")
@@ -66,17 +67,13 @@ def prctl(option: int, *arguments: int) -> int:
     Raises:
         OSError: The kernel refused.
     """
-    return syscall("prctl", option, *arguments, *[0] * (4 - len(arguments)))
+    return syscall("prctl", option, *arguments)
 
 
 @functools.cache
 def _entry() -> tuple[Callable[..., int], dict[str, int]]:
     function = ctypes.CDLL(None, use_errno=True).syscall
     function.restype = ctypes.c_long
+    # Of a pointer's type each: it takes numbers as well, and is as wide as a register.
+    function.argtypes = [ctypes.c_long, *[ctypes.c_void_p] * len(_UNUSED)]
     return function, numbers(machine())
-
-
-def _word(argument: Argument) -> "ctypes.c_long | ctypes.c_char_p | ctypes.Array[ctypes.c_char]":
-    if argument is None or isinstance(argument, int):
-        return ctypes.c_long(argument or 0)
-    return ctypes.c_char_p(argument) if isinstance(argument, bytes) else argument

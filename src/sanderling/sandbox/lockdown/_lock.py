@@ -19,7 +19,9 @@ from ._seccomp import assemble, load
 def prepare() -> None:
     """Does ahead, for all processes that are forked from this one, what is the same for each."""
     with contextlib.suppress(LockdownError):  # `lock` says it, too
-        assemble(rules(None, truncate_by_path=abi() >= TRUNCATE_ABI), machine())
+        in_force = rules(None, truncate_by_path=abi() >= TRUNCATE_ABI)
+        assemble(in_force, machine())
+        count_allowed(in_force)
 
 
 def lock(policy: Policy, supervisor: Callable[[int], None] | None = None) -> dict[str, object]:

@@ -8,6 +8,7 @@ the children of a process can be in a new one, so `_pid_namespace` is for who st
 Source: mount_namespaces(7), user_namespaces(7), open_tree(2), mount_setattr(2), pivot_root(2).
 """
 
+import contextlib
 import os
 import stat
 import struct
@@ -59,12 +60,13 @@ def enter(policy: Policy) -> list[str]:
         read, write = _resolve(policy.read, links), _resolve(policy.write, links)
         stage = os.path.realpath(policy.workdir)
         trees = _trees(policy, read, write, stage)
-        _attach(_tmpfs(_ROOT_BYTES, _ROOT_FILES, mode="755"), stage)
+        _move(_tmpfs(_ROOT_BYTES, _ROOT_FILES, mode="755"), stage)
+        made = {"/"}
         for link, target in links.items():
-            os.makedirs(stage + os.path.dirname(link), exist_ok=True)
+            _make_folder(stage, os.path.dirname(link), made)
             os.symlink(target, stage + link)
         for path, tree in sorted(trees.items()):
-            _attach(tree, stage + path)
+            _attach(tree, stage, path, made)
         _pivot(stage)
         os.chdir(stage)
     except OSError as error:
@@ -145,24 +147,37 @@ def _parents(path: str) -> Iterator[str]:
 
 
 def _copy(path: str, attributes: int) -> int:
-    if not stat.S_ISCHR(os.stat(path).st_mode):
-        attributes |= _NODEV
     tree = syscall(
         "open_tree",
         _AT_FDCWD,
         os.fsencode(path),
         _OPEN_TREE_CLONE | _AT_RECURSIVE | os.O_CLOEXEC,
     )
+    if not stat.S_ISCHR(os.fstat(tree).st_mode):
+        attributes |= _NODEV
     _set_attributes(tree, b"", _AT_EMPTY_PATH | _AT_RECURSIVE, attributes | _NOSUID)
     return tree
 
 
-def _attach(tree: int, place: str) -> None:
+def _attach(tree: int, stage: str, path: str, made: set[str]) -> None:
     if stat.S_ISDIR(os.fstat(tree).st_mode):
-        os.makedirs(place, exist_ok=True)
+        _make_folder(stage, path, made)
     else:
-        os.makedirs(os.path.dirname(place), exist_ok=True)
-        os.close(os.open(place, os.O_CREAT | os.O_CLOEXEC, 0o644))
+        _make_folder(stage, os.path.dirname(path), made)
+        os.close(os.open(stage + path, os.O_CREAT | os.O_CLOEXEC, 0o644))
+    _move(tree, stage + path)
+
+
+def _make_folder(stage: str, path: str, made: set[str]) -> None:
+    """Makes a folder with those that it lies in, beside those that were made already."""
+    if path not in made:
+        _make_folder(stage, os.path.dirname(path), made)
+        with contextlib.suppress(FileExistsError):  # it is in a tree that is attached above it
+            os.mkdir(stage + path)
+        made.add(path)
+
+
+def _move(tree: int, place: str) -> None:
     syscall("move_mount", tree, b"", _AT_FDCWD, os.fsencode(place), _MOVE_MOUNT_F_EMPTY_PATH)
     os.close(tree)
 

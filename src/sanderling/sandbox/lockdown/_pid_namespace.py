@@ -4,7 +4,6 @@ Source: pid_namespaces(7), user_namespaces(7).
 """
 
 import os
-from pathlib import Path
 
 from ._linux import PR_SET_CHILD_SUBREAPER, prctl, syscall
 
@@ -55,4 +54,8 @@ def map_to_itself(user: int, group: int) -> None:
         ("uid_map", b"%d %d 1" % (user, user)),
         ("gid_map", b"%d %d 1" % (group, group)),
     ):
-        Path("/proc/self", name).write_bytes(data)
+        place = os.open(f"/proc/self/{name}", os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            os.write(place, data)
+        finally:
+            os.close(place)

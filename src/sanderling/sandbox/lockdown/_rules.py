@@ -46,9 +46,12 @@ class Case:
     then: Verdict
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Rule:
-    """The verdict about some calls: of the first case that fits, or else `otherwise`."""
+    """The verdict about some calls: of the first case that fits, or else `otherwise`.
+
+    It equals itself alone: to look it up by all that it says takes longer than to make it.
+    """
 
     calls: str
     why: str
@@ -243,6 +246,7 @@ def rules(own_pid: int | None, *, truncate_by_path: bool = True) -> tuple[Rule, 
     )
 
 
+@functools.lru_cache(maxsize=8)
 def count_allowed(rules: tuple[Rule, ...]) -> int:
     """Returns how many calls may do something, some of them only with certain arguments."""
     return sum(
