@@ -33,7 +33,7 @@ from sanderling import (
     tool,
 )
 from support.drivers import Driver, both_drivers
-from support.tools import add, greet
+from support.tools import Gate, add, greet
 
 
 def code(*lines: str, thought: str = "Thinking.") -> str:
@@ -443,3 +443,14 @@ def test_an_empty_task_is_refused(make: Make, task: str) -> None:
         agent.run(task)
     with pytest.raises(ValueError, match="task is empty"):
         asyncio.run(agent.arun(task))
+
+
+def test_calls_that_have_not_begun_end_with_their_step(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = Gate(monkeypatch)
+    leave = code("calls = [hold._start(n) for n in range(3)]")
+    monkeypatch.setattr("sanderling.runtime._sync._MOST_THREADS", 1)
+    agent = make([leave, ANSWER], [tool(gate.hold)])
+    assert agent.run("go") == "done"
+    assert gate.begun == [0]

@@ -8,6 +8,7 @@ import pytest
 
 from sanderling.errors import InterpreterError, SandboxTimeout
 from sanderling.sandbox import CodeOutput, LocalPythonExecutor, PythonExecutor
+from support.tools import Gate
 
 
 def test_it_runs_code_by_itself() -> None:
@@ -44,6 +45,15 @@ def test_calls_from_threads_of_the_code_run_together() -> None:
             "sorted(got), meet.__doc__"
         )
         assert python(code).output == ([0, 1, 2, 3], "Waits for the others.")
+
+
+def test_calls_that_have_not_begun_end_with_their_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    gate = Gate(monkeypatch)
+    monkeypatch.setattr("sanderling.sandbox._serving._TOGETHER", 1)
+    with LocalPythonExecutor(additional_functions={"hold": gate.hold}) as python:
+        python("calls = [hold._start(n) for n in range(3)]")
+        assert gate.begun == [0]
+        assert python("1 + 1").output == 2
 
 
 def test_variables_can_come_with_the_code() -> None:

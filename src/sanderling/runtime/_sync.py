@@ -206,7 +206,8 @@ class Performer:
                     case ToolRequest():
                         answer = self._answer(interpreter, event)
                         waiting.append(self._submit(self._collected, answer, told.append))
-        for future in waiting:
+        # The step is over: nobody waits for calls that have not begun.
+        for future in [future for future in waiting if not future.cancel()]:
             future.result()
         yield from told
         return result

@@ -89,9 +89,10 @@ class ServingInterpreter:
             return result
         finally:
             if pool is not None:
-                pool.shutdown()
+                pool.shutdown(cancel_futures=True)  # the step is over: nobody waits for the others
             for answer in answers:
-                answer.result()
+                if not answer.cancelled():
+                    answer.result()
 
     async def aexecute(self, code: str) -> AsyncGenerator[ToolRequest | Printed | CodeResult, None]:
         """Runs one step under asyncio, functions in threads."""

@@ -24,6 +24,7 @@ Event: TypeAlias = "Ready | Printed | ToolRequest | Finished"
 _T = TypeVar("_T")
 _SLACK = 1_000  # characters of notes that the kernel adds to the output
 _NAMES = re.compile(r"\w{1,200}")
+_SURROGATES = re.compile(r"[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,8 +307,8 @@ def _shown(value: object) -> str:
 
 
 def _encodable(text: str) -> str:
-    """Writes lone surrogates as escapes: no file or message takes them as they are."""
-    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
+    """Replaces lone surrogates, each by one character: no file or message takes them."""
+    return text if text.isascii() else _SURROGATES.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def _typed(value: object, kind: type[_T]) -> _T:
