@@ -16,7 +16,6 @@ import pytest
 from sanderling.sandbox import _workdir
 from sanderling.sandbox._workdir import UNKNOWN_SIZE, WorkFolder, measure, remove_tree
 from support.processes import descriptors
-from support.sandbox import interpreter
 
 
 def test_a_folder_is_private_and_goes_with_all_in_it() -> None:
