@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Self, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, cast, overload
 
 from sanderling.console import LogLevel
 from sanderling.errors import AgentInterruptedError
@@ -19,7 +19,7 @@ from ._definition import Definition
 from ._governance import as_limits, with_memory
 from ._managed import briefing, report
 from ._old_names import OldNames
-from ._parts import at_least_one
+from ._parts import at_least_one, is_overridden
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -79,6 +79,7 @@ class MultiStepAgent(Definition, ByHand, OldNames):
     """
 
     _conversation: Conversation | None = None
+    _calls_tools = False  # in its steps, that is, other than from code
 
     @property
     def memory(self) -> AgentMemory:
@@ -339,10 +340,17 @@ class MultiStepAgent(Definition, ByHand, OldNames):
             model=" - ".join(filter(None, (type(self.model).__name__, model_id))),
             images=tuple(images or ()),
         )
+        if is_overridden(self, "step", ByHand):
+            from ._overrides import by_step
+
+            bound = cast("Callable[[], MultiStepAgent]", services.agent)
+            action = by_step(bound, conversation, services)
+        else:
+            action = self._action()
         return Course(
             conversation,
             services,
-            self._action(),
+            action,
             self._forced_answer,
             started,
             self._printer() if self.logger.level > LogLevel.OFF else None,
@@ -360,7 +368,8 @@ class MultiStepAgent(Definition, ByHand, OldNames):
         limits: RunLimits | None = None,
         caller: Services | None = None,
     ) -> Services:
-        return Services(
+        agent = self._bound_to(conversation)
+        services = Services(
             run=Run(
                 task,
                 conversation.memory,
@@ -374,7 +383,7 @@ class MultiStepAgent(Definition, ByHand, OldNames):
             interpreter=lambda: self._interpreter(conversation),
             callbacks=self.step_callbacks,
             checks=self.final_answer_checks,
-            agent=self._bound_to(conversation),
+            agent=agent,
             path="/".join(filter(None, (caller.path if caller else "", self.name))),
             policies=(
                 *(caller.policies if caller else ()),
@@ -383,12 +392,23 @@ class MultiStepAgent(Definition, ByHand, OldNames):
             own_policies=self._governance.for_run(conversation.memory),
             control=Control(caller.control if caller else None),
         )
+        if self._calls_tools and is_overridden(self, "execute_tool_call", ByHand):
+            from ._overrides import by_execute_tool_call
+
+            return by_execute_tool_call(services, agent, conversation)
+        return services
 
     def _workbench(self) -> Workbench:
+        from ._overrides import lent_in  # hardly anybody needs it
+
         conversation = self._current
-        conversation.check_free()
-        services = self._services(conversation, self.task or "")
-        conversation.control = services.control
+        lent = lent_in(conversation)
+        if lent is not None:
+            services = lent.services
+        else:
+            conversation.check_free()
+            services = self._services(conversation, self.task or "")
+            conversation.control = services.control
         return Workbench(
             conversation,
             services,
@@ -396,6 +416,7 @@ class MultiStepAgent(Definition, ByHand, OldNames):
             self._forced_answer,
             self._planning(self.planning_interval or 1),
             self._printer() if self.logger.level > LogLevel.OFF else None,
+            None if lent is None else lent.told,
         )
 
     def _conversation_for(self, task: str, reset: bool) -> Conversation:
@@ -422,12 +443,15 @@ class MultiStepAgent(Definition, ByHand, OldNames):
 
     def _bound_to(self, conversation: Conversation) -> Callable[[], MultiStepAgent]:
         """Makes the agent that callbacks get to see: its memory is that of their own run."""
+        bound: MultiStepAgent | None = None
 
         def agent() -> MultiStepAgent:
+            nonlocal bound
             if self._conversation is conversation:
                 return self
-            bound = copy.copy(self)
-            bound._conversation = conversation
+            if bound is None:
+                bound = copy.copy(self)
+                bound._conversation = conversation
             return bound
 
         return agent

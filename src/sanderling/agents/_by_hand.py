@@ -6,7 +6,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import aclosing, closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from sanderling.errors import AgentError, AgentGenerationError, AgentParsingError
@@ -48,6 +48,7 @@ class Workbench:
         forced_answer: Makes the messages that ask for an answer from memory.
         planning: Makes plans.
         printer: Shows what happens, if anything is to be shown.
+        told: Where it goes instead, within a run that tells and checks what is done here.
     """
 
     conversation: Conversation
@@ -56,6 +57,7 @@ class Workbench:
     forced_answer: Callable[[Run], list[ChatMessage]]
     planning: Planning
     printer: RunPrinter | None
+    told: list[Event] | None = None
 
 
 class FinalText(str):
@@ -98,6 +100,11 @@ class ByHand(ABC):
         A run needs not have been started before. The step is not put into memory: append it, for
         the model to know of it. A mistake of the model is kept as ``memory_step.error``.
 
+        A class of your own may define this method anew, and call this one or not: the runs of its
+        agents take each step with it, in a worker thread under asyncio. They append the step, put
+        an answer before the checks, and keep an `AgentError` that is raised on the step. What the
+        method does without this class, such as asking ``self.model``, no policy and no limit sees.
+
         Args:
             memory_step: A new one, such as ``ActionStep(step_number=1)``.
 
@@ -119,6 +126,10 @@ class ByHand(ABC):
     def execute_tool_call(self, tool_name: str, arguments: dict[str, Any] | str) -> Any:
         """Calls a tool, or a managed agent, as the model would.
 
+        A class of your own that is derived from `ToolCallingAgent` may define this method anew, and
+        call this one or not: the calls of its model are made by it, in a worker thread under
+        asyncio, several at once. Approval and limits come before.
+
         Args:
             tool_name: Its name.
             arguments: By parameter name, or the JSON text of that; a text, where there is one
@@ -128,12 +139,12 @@ class ByHand(ABC):
             AgentToolCallError: There is no such tool, or the arguments do not fit it.
             AgentToolExecutionError: The tool raised.
         """
-        bench = self._workbench()
+        bench = _calling(self._workbench())
         return _carried_out(_one_call(bench, tool_name, arguments), bench)
 
     async def aexecute_tool_call(self, tool_name: str, arguments: dict[str, Any] | str) -> Any:
         """Does what `execute_tool_call` does, under asyncio."""
-        bench = self._workbench()
+        bench = _calling(self._workbench())
         return await _acarried_out(_one_call(bench, tool_name, arguments), bench)
 
     def planning_step(self, task: str, is_first_step: bool, step: int) -> None:
@@ -200,15 +211,18 @@ class ByHand(ABC):
 
 def _one_step(bench: Workbench, step: ActionStep) -> Loop:
     run = bench.services.run
+    in_run = bench.told is not None
     if step.step_number is None:
         taken = [one.step_number or 0 for one in run.memory.steps if isinstance(one, ActionStep)]
         step.step_number = max(taken, default=0) + 1
-    yield StepStarted(step.step_number)
+    if not in_run:
+        yield StepStarted(step.step_number)
     if step.timing is None:
         step.timing = Timing((yield Now()))
     answer = None
     try:
-        output = yield from checked(run, bench.action(run, step), step)
+        action = bench.action(run, step)
+        output = yield from (action if in_run else checked(run, action, step))
         if output.is_final_answer:
             answer = output.output
     except AgentError as error:
@@ -216,7 +230,8 @@ def _one_step(bench: Workbench, step: ActionStep) -> Loop:
             raise
         step.error = error
     step.timing.end_time = yield Now()
-    yield step
+    if not in_run:
+        yield step
     return answer
 
 
@@ -257,6 +272,12 @@ async def aplayed(
             async for event in events:
                 if not isinstance(event, Done | ModelReply):  # as above
                     yield event
+
+
+def _calling(bench: Workbench) -> Workbench:
+    from ._overrides import without_methods
+
+    return replace(bench, services=without_methods(bench.services))
 
 
 def _one_call(bench: Workbench, name: str, arguments: dict[str, Any] | str) -> Loop:
@@ -334,12 +355,17 @@ async def _acarried_out(loop: Loop, bench: Workbench) -> Any:
 
 
 def _show(bench: Workbench, event: Event) -> None:
-    if bench.printer is not None:
+    if bench.told is not None:
+        bench.told.append(event)
+    elif bench.printer is not None:
         bench.printer.show(event)
 
 
 @contextmanager
 def _at_work(bench: Workbench) -> Iterator[None]:
+    if bench.told is not None:
+        yield  # the run is at work
+        return
     bench.conversation.check_free()
     bench.conversation.busy = True
     try:

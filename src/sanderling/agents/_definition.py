@@ -35,7 +35,7 @@ from ._recall import RecallTool
 
 if TYPE_CHECKING:
     from sanderling.loop import Action, Planning, Run
-    from sanderling.memory import Compaction
+    from sanderling.memory import ActionStep, Compaction
     from sanderling.messages import JSONObject
     from sanderling.models import Model
     from sanderling.runtime import (
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 class Definition(ABC):
     """All of an agent that no run changes. Its arguments are described at `MultiStepAgent`."""
 
-    _templates_name: str
+    _templates_name = "toolcalling_agent"
     _saved: ClassVar[tuple[str, ...]] = (
         "max_steps",
         "verbosity_level",
@@ -261,9 +261,16 @@ class Definition(ABC):
             **old_tags(template, self.tools, self.managed_agents, form),
         }
 
-    @abstractmethod
     def _action(self) -> Action:
-        """Returns what a step does."""
+        """Returns what a step does, where the method `step` is as it was."""
+
+        def act(run: Run, step: ActionStep) -> Never:
+            raise NotImplementedError(
+                f"{type(self).__name__} does not say what a step does: give it a method "
+                "step(self, memory_step), or derive it from CodeAgent or ToolCallingAgent"
+            )
+
+        return act
 
     def _planning(self, interval: int) -> Planning:
         return planning(

@@ -55,6 +55,12 @@ def refuse_unknown(agent_class: type, given: Iterable[str]) -> None:
         )
 
 
+def is_overridden(agent: object, method: str, base: type) -> bool:
+    """Tells whether an agent, or its class, has another method than `base`."""
+    found = getattr(agent, method)
+    return getattr(found, "__func__", found) is not getattr(base, method)
+
+
 def at_least_one(name: str, number: object) -> int | None:
     """Returns a setting that counts something.
 

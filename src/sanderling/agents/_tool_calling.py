@@ -44,7 +44,7 @@ class ToolCallingAgent(MultiStepAgent):
         ValueError: `max_tool_threads` is less than 1, or see there.
     """
 
-    _templates_name = "toolcalling_agent"
+    _calls_tools = True
     _saved = (*MultiStepAgent._saved, "max_tool_threads")
     _python = (*MultiStepAgent._python, "tool_parser")
 
