@@ -27,6 +27,7 @@ from sanderling import (
 )
 from sanderling.memory import ActionStep, FinalAnswerStep, PlanningStep, TaskStep
 from sanderling.tools import PythonInterpreterTool
+from sanderling.utils import parse_json_tool_call
 from support.drivers import Driver, both_drivers
 from support.play import says
 from support.tools import add, greet
@@ -90,6 +91,7 @@ def test_every_argument_of_both_eras_is_taken_together(kind: type[MultiStepAgent
         model=EchoModel(),
         system_prompt="{{ tool_descriptions }} {{ managed_agents_descriptions }}",
         tool_description_template="{{ tool.name }}",
+        tool_parser=parse_json_tool_call,
         instructions="Be brief.",
         max_steps=6,
         add_base_tools=True,
@@ -107,6 +109,8 @@ def test_every_argument_of_both_eras_is_taken_together(kind: type[MultiStepAgent
     )
     agent.step_callbacks.append(callback)
     assert agent.max_steps == 6
+    assert agent.tool_parser is parse_json_tool_call
+    assert kind([], EchoModel(), tool_parser=None, grammar=None).tool_parser is None
     assert agent.verbosity_level is LogLevel.ERROR
     assert len(agent.step_callbacks) == 2
     assert (agent.name, agent.description) == ("boss", "Commands.")

@@ -58,6 +58,9 @@ class MultiStepAgent(Definition, ByHand, OldNames):
         system_prompt: The template of the system prompt by itself, the other prompts staying as
             they are. It may have the old tags, such as ``{{tool_descriptions}}``.
         tool_description_template: How a tool is described to the model, which it knows as ``tool``.
+        tool_parser: Reads the tool call in a reply without native ones: from its text to ``(name,
+            arguments)``, to a call, or to a list of them. A `CodeAgent`, whose model writes code,
+            has no use for it.
         grammar: What replies must look like, passed on to the model with every action.
         output_type: What the answer has to be: a pydantic model, a dataclass, a typed dict, a plain
             type such as ``list[int]``, or a JSON schema. An answer that does not fit goes back to

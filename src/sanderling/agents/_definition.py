@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
     from ._base import MultiStepAgent
     from ._managed_agent import ManagedAgent
+    from ._reading import ToolParser
 
 
 class Definition(ABC):
@@ -76,6 +77,7 @@ class Definition(ABC):
         "approve",
         "policies",
         "history_processors",
+        "tool_parser",
     )
     max_tool_threads: int | None = None
 
@@ -101,6 +103,7 @@ class Definition(ABC):
         *,
         system_prompt: str | None = None,
         tool_description_template: str | None = None,
+        tool_parser: ToolParser | None = None,
         grammar: Mapping[str, Any] | str | None = None,
         output_type: Any = None,
         on_generation_error: Literal["raise", "record"] = "raise",
@@ -147,6 +150,7 @@ class Definition(ABC):
         self.logger = logger or AgentLogger(level=LogLevel(verbosity_level))
         self.stream_outputs = stream_outputs
         self.tool_description_template = tool_description_template
+        self.tool_parser = tool_parser
         self.grammar = grammar
         self.on_generation_error = on_generation_error
         own_prompts = prompt_templates is not None or system_prompt is not None
