@@ -10,7 +10,7 @@ from sanderling.console import LogLevel
 from sanderling.errors import AgentInterruptedError
 from sanderling.loop import Run, RunStarted
 from sanderling.memory import ActionStep, AgentMemory, SystemPromptStep
-from sanderling.runtime import Control, Services
+from sanderling.runtime import Control, Meter, Services
 
 from ._by_hand import ByHand, Workbench
 from ._conversation import Conversation
@@ -67,7 +67,8 @@ class MultiStepAgent(Definition, ByHand, OldNames):
             the model with the reason.
         on_generation_error: Whether a run ends where the model cannot be asked (``"raise"``), or
             the error is kept on the step and the next one tries again (``"record"``).
-        limits: How much a run may use, those of managed agents included.
+        limits: How much a run may use, those of managed agents included. By hand, all that is done
+            until the next `run` counts as one, but for the seconds, which each step has anew.
         approve: Asked before each piece of code and each call of a tool, those of managed agents
             included: takes an `ApprovalRequest`, returns `Allow`, `Deny` or `Edit`; may be async.
         policies: Further policies around all that a run does; see `sanderling.runtime.Policy`.
@@ -334,7 +335,9 @@ class MultiStepAgent(Definition, ByHand, OldNames):
         limits = as_limits(limits or self.limits)
         max_steps = at_least_one("max_steps", max_steps or None)
         task = conversation.begin(task, images, additional_args)
-        services = self._services(conversation, task, max_steps, limits, caller)
+        meter = None if limits is None else Meter(limits)
+        conversation.meter = None
+        services = self._services(conversation, task, max_steps, meter, caller)
         conversation.control = services.control
         model_id = getattr(self.model, "model_id", None)
         started = RunStarted(
@@ -368,7 +371,7 @@ class MultiStepAgent(Definition, ByHand, OldNames):
         conversation: Conversation,
         task: str,
         max_steps: int | None = None,
-        limits: RunLimits | None = None,
+        meter: Meter | None = None,
         caller: Services | None = None,
     ) -> Services:
         agent = self._bound_to(conversation)
@@ -390,7 +393,7 @@ class MultiStepAgent(Definition, ByHand, OldNames):
             path="/".join(filter(None, (caller.path if caller else "", self.name))),
             policies=(
                 *(caller.policies if caller else ()),
-                *self._governance.for_tree(limits),
+                *self._governance.for_tree(meter),
             ),
             own_policies=self._governance.for_run(conversation.memory),
             control=Control(caller.control if caller else None),
@@ -410,7 +413,8 @@ class MultiStepAgent(Definition, ByHand, OldNames):
             services = lent.services
         else:
             conversation.check_free()
-            services = self._services(conversation, self.task or "")
+            meter = conversation.metered(self.limits)
+            services = self._services(conversation, self.task or "", meter=meter)
             conversation.control = services.control
         return Workbench(
             conversation,
@@ -419,6 +423,7 @@ class MultiStepAgent(Definition, ByHand, OldNames):
             self._forced_answer,
             self._planning(self.planning_interval or 1),
             self._printer() if self.logger.level > LogLevel.OFF else None,
+            None if self.limits is None else self.limits.seconds,
             None if lent is None else lent.told,
         )
 

@@ -22,7 +22,7 @@ from sanderling.loop import (
 )
 from sanderling.memory import ActionStep
 from sanderling.messages import ImagePart, TextPart, Timing
-from sanderling.runtime import Done, adrive, drive
+from sanderling.runtime import Done, adrive, drive, time_limit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -48,6 +48,7 @@ class Workbench:
         forced_answer: Makes the messages that ask for an answer from memory.
         planning: Makes plans.
         printer: Shows what happens, if anything is to be shown.
+        seconds: How long one thing may take.
         told: Where it goes instead, within a run that tells and checks what is done here.
     """
 
@@ -57,6 +58,7 @@ class Workbench:
     forced_answer: Callable[[Run], list[ChatMessage]]
     planning: Planning
     printer: RunPrinter | None
+    seconds: float | None
     told: list[Event] | None = None
 
 
@@ -114,6 +116,7 @@ class ByHand(ABC):
 
         Raises:
             AgentGenerationError: The model could not be asked.
+            AgentLimitError: A limit was reached.
         """
         bench = self._workbench()
         return _carried_out(_one_step(bench, memory_step), bench)
@@ -369,7 +372,8 @@ def _at_work(bench: Workbench) -> Iterator[None]:
     bench.conversation.check_free()
     bench.conversation.busy = True
     try:
-        yield
+        with time_limit(bench.services.control, bench.seconds):
+            yield
     finally:
         bench.conversation.busy = False
         if bench.printer is not None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ._limits import Meter as Meter
     from ._limits import Price as Price
     from ._limits import RunLimits as RunLimits
-    from ._limits import out_of_time as out_of_time
+    from ._limits import time_limit as time_limit
     from ._policies import Consult as Consult
     from ._policies import Policy as Policy
     from ._policies import Scope as Scope
@@ -60,6 +60,6 @@ __getattr__, __dir__, __all__ = lazy(
         "StepCallbacks": "._callbacks",
         "adrive": "._drivers",
         "drive": "._drivers",
-        "out_of_time": "._limits",
+        "time_limit": "._limits",
     },
 )
