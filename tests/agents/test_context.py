@@ -192,5 +192,5 @@ def test_settings_that_mean_nothing_and_taken_names_are_refused() -> None:
         """Recalls."""
         return ""
 
-    with pytest.raises(ValueError, match="recall"):
+    with pytest.raises(ValueError, match=r"'recall'.* Compaction.* give yours another name"):
         ToolCallingAgent([recall], ScriptedModel([]), history_processors=[Compaction()])

@@ -592,3 +592,15 @@ def test_a_run_is_replayed(driver: Driver) -> None:
     agent.replay()
     for text in ("Add one and two.", "Step 1", "'add'", "Step 2", "Final answer"):
         assert text in screen.text
+
+
+def test_an_agent_that_forgets_comes_back_from_its_form() -> None:
+    processors = [Compaction()]
+    agent = ToolCallingAgent([add], EchoModel(), history_processors=processors)
+    with pytest.warns(UserWarning, match="history_processors"):
+        form = agent.to_dict()
+    for given, tools in ((processors, ["add", "recall", "final_answer"]), ([], ["add"])):
+        back = ToolCallingAgent.from_dict(
+            form, tools=[add], model=EchoModel(), history_processors=given
+        )
+        assert set(back.tools) == {*tools, "final_answer"}

@@ -12,6 +12,8 @@ from sanderling.models import Model
 from sanderling.tools import FinalAnswerTool, as_tool
 from sanderling.tools.toolbox import TOOL_MAPPING
 
+from ._recall import RecallTool
+
 if TYPE_CHECKING:
     from sanderling.messages import JSONObject
     from sanderling.tools import Tool
@@ -40,13 +42,17 @@ def agent_form(agent: Definition, saved: Iterable[str], python: Iterable[str]) -
         )
     return {
         "class": type(agent).__name__,
-        "tools": [tool_form(tool) for tool in agent.tools.values()],
+        "tools": [tool_form(tool) for tool in agent.tools.values() if not _is_recall(tool)],
         "model": {"class": type(agent.model).__name__, "data": agent.model.to_dict()},
         "managed_agents": {name: one.to_dict() for name, one in agent.managed_agents.items()},
         "prompt_templates": json_form(agent.prompt_templates),
         "requirements": ["sanderling"],
         **{name: json_form(getattr(agent, name)) for name in saved},
     }
+
+
+def _is_recall(tool: Tool) -> bool:
+    return isinstance(tool, RecallTool)  # it comes with a Compaction, which is Python
 
 
 def _is_given(value: Any) -> bool:

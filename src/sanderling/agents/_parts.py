@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from sanderling.tools import as_tool
 
 from ._managed_agent import ManagedAgent
+from ._recall import RecallTool
 
 if TYPE_CHECKING:
     from sanderling.tools import Tool
@@ -115,6 +116,11 @@ def named_tools(
     """
     named: dict[str, Tool] = {}
     for tool in map(as_tool, tools):
+        if tool.name in named and isinstance(tool, RecallTool):
+            raise ValueError(
+                f"a tool is called {tool.name!r}, as is the one that an agent has with Compaction, "
+                "for its model to look up what was left out; give yours another name"
+            )
         if tool.name in named:
             raise ValueError(f"two tools are called {tool.name!r}; give one of them another name")
         named[tool.name] = tool
