@@ -48,5 +48,8 @@ def test_elsewhere_a_module_need_not_be_installed_here() -> None:
 
 
 def test_an_unknown_setting_is_refused() -> None:
-    with pytest.raises(TypeError, match="memory_gigabytes"):
-        create_interpreter("local", memory_gigabytes=3)
+    for kind in ("local", "docker", "wasm", "inprocess"):
+        with pytest.raises(TypeError, match=f'"{kind}" has no setting .*: .*timeout_seconds'):
+            create_interpreter(kind, memory_gigabytes=3)
+    with pytest.raises(TypeError, match=r"'memory_byte'\. Did you mean 'memory_bytes'\?"):
+        create_interpreter("local", memory_byte=3)

@@ -108,8 +108,23 @@ class MultiStepAgent(Definition, ByHand, OldNames):
 
     @property
     def state(self) -> dict[str, Any]:
-        """The variables that came with the tasks of the conversation."""
+        """The variables that came with the tasks of the conversation.
+
+        Another dict can be assigned. Code keeps the variables that it was given before.
+
+        Raises:
+            TypeError: What is assigned is no dict.
+            AgentError: A run is under way.
+        """
         return self._current.state
+
+    @state.setter
+    def state(self, state: dict[str, Any]) -> None:
+        given: object = state
+        if not isinstance(given, dict):
+            raise TypeError(f"the state is a dict of values by name, not a {type(given).__name__}")
+        self._current.check_free()
+        self._current.state = state
 
     def replay(self, detailed: bool = False) -> None:
         """Prints what happened so far, step by step.

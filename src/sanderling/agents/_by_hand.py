@@ -172,12 +172,28 @@ class ByHand(ABC):
         bench = self._workbench()
         await _acarried_out(_one_plan(bench, task, step), bench)
 
-    def extract_action(self, model_output: str, split_token: str) -> tuple[str, str]:
+    def extract_action(
+        self,
+        model_output: str | None = None,
+        split_token: str = "",
+        *,
+        llm_output: str | None = None,
+    ) -> tuple[str, str]:
         """Splits a reply into the reasoning and the action that follows `split_token`.
+
+        Args:
+            model_output: The reply.
+            split_token: What stands before the action.
+            llm_output: The reply, by the name that it had in smolagents 1.4.
 
         Raises:
             AgentParsingError: The token is not there.
+            TypeError: There is no reply, or no token.
         """
+        if model_output is None:
+            model_output = llm_output
+        if model_output is None or not split_token:
+            raise TypeError("extract_action() takes a model_output and a split_token")
         rationale, found, action = model_output.rpartition(split_token)
         if not found:
             raise AgentParsingError(

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Never, Self, cast
 
 from sanderling.console import AgentLogger, LogLevel, RunPrinter
 from sanderling.loop import AnswerType
-from sanderling.memory import calls_as_text
+from sanderling.memory import CallbackRegistry, calls_as_text
 from sanderling.messages import ChatMessage, MessageRole
 from sanderling.models import as_model
-from sanderling.runtime import CallbackRegistry
 from sanderling.tools import FinalAnswerTool
 
 from ._form import agent_form, agent_from
@@ -35,7 +34,7 @@ from ._recall import RecallTool
 
 if TYPE_CHECKING:
     from sanderling.loop import Action, Planning, Run
-    from sanderling.memory import ActionStep, Compaction
+    from sanderling.memory import ActionStep, Compaction, StepCallbacks
     from sanderling.messages import JSONObject
     from sanderling.models import Model
     from sanderling.runtime import (
@@ -43,7 +42,6 @@ if TYPE_CHECKING:
         MessageProcessor,
         Policy,
         RunLimits,
-        StepCallbacks,
     )
     from sanderling.tools import Tool
 
@@ -121,7 +119,7 @@ class Definition(ABC):
                 f"on_generation_error is 'raise' or 'record', not {on_generation_error!r}"
             )
         at_least_one("max_steps", max_steps)
-        self.model = as_model(model)
+        self.model = model
         self.output_type = output_type
         self._answer_type = None if output_type is None else AnswerType.of(output_type)
         schema = None if self._answer_type is None else self._answer_type.schema
@@ -159,6 +157,15 @@ class Definition(ABC):
         if system_prompt is not None:
             check_says(system_prompt, self._must_be_said())
             self.prompt_templates["system_prompt"] = system_prompt
+
+    @property
+    def model(self) -> Model:
+        """Who is asked. Any callable from messages to a `ChatMessage` can be assigned as well."""
+        return self._model
+
+    @model.setter
+    def model(self, model: Model | Callable[..., Any]) -> None:
+        self._model = as_model(model)
 
     @property
     def prompt_templates(self) -> PromptTemplates:

@@ -81,6 +81,9 @@ def agent_from(kind: type[AgentT], data: Mapping[str, Any], given: dict[str, Any
     Raises:
         ValueError: The form names a class or a tool that is not there, or is none.
     """
+    form: object = data
+    if not isinstance(form, Mapping):
+        raise ValueError(f"the form of an agent is a dict, not a {type(form).__name__}")
     from ._base import MultiStepAgent
 
     agent_class = _class_named(kind, data.get("class", kind.__name__))
@@ -91,7 +94,7 @@ def agent_from(kind: type[AgentT], data: Mapping[str, Any], given: dict[str, Any
         shared = {"tools": tools} if model is None else {"tools": tools, "model": model}
         children = [
             agent_from(MultiStepAgent, child, dict(shared))  # type: ignore[type-abstract]  # the form names the class
-            for child in (data.get("managed_agents") or {}).values()
+            for child in _child_forms(data.get("managed_agents") or {})
         ]
     return agent_class(
         tools=_tools_named(list(map(_name_of, data.get("tools") or ())), tools),
@@ -99,6 +102,18 @@ def agent_from(kind: type[AgentT], data: Mapping[str, Any], given: dict[str, Any
         managed_agents=children,
         **{**_settings(agent_class._saved, data), **given},
     )
+
+
+def _child_forms(children: Mapping[str, Any] | Iterable[Any]) -> list[Any]:
+    if isinstance(children, Mapping):
+        named = [name for name, child in children.items() if isinstance(child, str)]
+        if named:
+            raise ValueError(
+                f"the form has no more of the managed agents {', '.join(named)} than their class: "
+                "give them, as from_dict(data, managed_agents=[...])"
+            )
+        children = children.values()
+    return list(children)
 
 
 def _settings(saved: Iterable[str], data: Mapping[str, Any]) -> dict[str, Any]:
