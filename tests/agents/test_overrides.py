@@ -25,8 +25,9 @@ from sanderling import (
     TokenUsage,
     ToolCallingAgent,
     ToolOutput,
+    tool,
 )
-from sanderling.loop import ModelReply
+from sanderling.loop import ModelReply, NestedEvent
 from sanderling.runtime import Allow, ApprovalRequest, Deny
 from support.drivers import Driver, both_drivers
 from support.play import says
@@ -318,8 +319,11 @@ def test_a_managed_agent_is_called_by_the_method(driver: Driver) -> None:
 
     replies = says("", ("child", {"task": "1 + 2?"})), answer("ok")
     boss = Boss([], ScriptedModel(replies), managed_agents=[child], approve=approve, **QUIET)
-    result = driver.run(boss, "Go.", return_full_result=True)
-    assert result.output == "<ok>"
+    events = driver.events(boss, "Go.")
+    assert events[-1].output == "<ok>"
+    nested = [event for event in events if isinstance(event, NestedEvent)]
+    assert {event.call_id for event in nested} == {"id_0"}
+    assert [e.event.output for e in nested if isinstance(e.event, FinalAnswerStep)] == [3]
     assert asked == [":child", "child:add"]
     step = boss.memory.steps[1]
     assert isinstance(step, ActionStep)
@@ -345,3 +349,50 @@ def test_both_methods_go_together(driver: Driver) -> None:
     agent.seen = []
     assert driver.run(agent, "Go.") == 3
     assert [name for name, _ in agent.seen] == ["add", "final_answer"]
+
+
+@both_drivers
+def test_a_single_step_is_that_of_the_class(driver: Driver) -> None:
+    agent = twice(code("final_answer(4)"))
+    assert driver.run(agent, "Go.", single_step=True) == 8
+    assert len(agent.threads) == 1
+
+
+@both_drivers
+def test_a_run_is_interrupted_within_a_step_of_ones_own(driver: Driver) -> None:
+    started, end = threading.Event(), threading.Event()
+
+    class Slow(CodeAgent):
+        def step(self, memory_step: ActionStep) -> Any:
+            super().step(memory_step)
+            started.set()
+            end.wait(40)  # as what blocks for long does
+
+    agent = Slow([], ScriptedModel([code("x = 1")]), executor_type="inprocess", **QUIET)
+
+    def interrupt() -> None:
+        started.wait()
+        agent.interrupt()
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    with pytest.raises(AgentInterruptedError):
+        driver.run(agent, "Go.")
+    assert not end.is_set()
+    end.set()
+    thread.join()
+
+
+@both_drivers
+def test_a_run_is_interrupted_within_the_step_of_the_base(driver: Driver) -> None:
+    @tool
+    def stop() -> None:
+        """Interrupts the run."""
+        agent.interrupt()
+
+    replies = [code("stop()\nwhile True: pass")]
+    agent = Twice([stop], ScriptedModel(replies), **QUIET)
+    agent.threads = []
+    with agent, pytest.raises(AgentInterruptedError):
+        driver.run(agent, "Go.")
+    assert len(agent.threads) == 1

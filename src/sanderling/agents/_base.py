@@ -234,7 +234,12 @@ class MultiStepAgent(Definition, ByHand, OldNames):
         if single_step:
             _check_alone(return_full_result, limits)
             memory, memory_step = self._one_step(task, reset, images, additional_args)
-            answer = await self.astep(memory_step)
+            if is_overridden(self, "step", ByHand):
+                from ._overrides import beside_the_loop
+
+                answer = await beside_the_loop(lambda: self.step(memory_step))
+            else:
+                answer = await self.astep(memory_step)
             memory.steps.append(memory_step)
             return answer
         course = self._begin(task, reset, images, additional_args, max_steps, limits)
@@ -439,7 +444,7 @@ class MultiStepAgent(Definition, ByHand, OldNames):
             self._planning(self.planning_interval or 1),
             self._printer() if self.logger.level > LogLevel.OFF else None,
             None if self.limits is None else self.limits.seconds,
-            None if lent is None else lent.told,
+            lent,
         )
 
     def _conversation_for(self, task: str, reset: bool) -> Conversation:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from sanderling.runtime import Services
 
     from ._conversation import Conversation
+    from ._overrides import Lent
 
 Loop = Generator[Any, Any, Any]
 
@@ -49,7 +50,8 @@ class Workbench:
         planning: Makes plans.
         printer: Shows what happens, if anything is to be shown.
         seconds: How long one thing may take.
-        told: Where it goes instead, within a run that tells and checks what is done here.
+        lent: Where this is a method that a run goes by: what the run lends, which tells and checks
+            what is done here.
     """
 
     conversation: Conversation
@@ -59,7 +61,7 @@ class Workbench:
     planning: Planning
     printer: RunPrinter | None
     seconds: float | None
-    told: list[Event] | None = None
+    lent: Lent | None = None
 
 
 class FinalText(str):
@@ -230,7 +232,7 @@ class ByHand(ABC):
 
 def _one_step(bench: Workbench, step: ActionStep) -> Loop:
     run = bench.services.run
-    in_run = bench.told is not None
+    in_run = bench.lent is not None
     if step.step_number is None:
         taken = [one.step_number or 0 for one in run.memory.steps if isinstance(one, ActionStep)]
         step.step_number = max(taken, default=0) + 1
@@ -303,7 +305,8 @@ def _one_call(bench: Workbench, name: str, arguments: dict[str, Any] | str) -> L
     state = bench.services.run.state
     given = _named(arguments, state) if isinstance(arguments, str) else arguments
     outcome: Outcome
-    (outcome,) = yield Together((CallTool("by_hand", name, given),))
+    key = bench.lent.call_id if bench.lent is not None else None
+    (outcome,) = yield Together((CallTool(key or "by_hand", name, given),))
     if outcome.error is None:
         return outcome.value
     tool = bench.services.tools.get(name)
@@ -326,15 +329,22 @@ def _named(text: str, state: Mapping[str, Any]) -> Any:
 
 
 def _one_plan(bench: Workbench, task: str, step: int) -> Loop:
-    run = bench.services.run
-    run.task = task
-    yield from bench.planning(run, max(1, step))
+    with _task_of(bench.services.run, task) as run:
+        yield from bench.planning(run, max(1, step))
+
+
+@contextmanager
+def _task_of(run: Run, task: str) -> Iterator[Run]:
+    before, run.task = run.task, task
+    try:
+        yield run
+    finally:
+        run.task = before
 
 
 def _one_answer(bench: Workbench, task: str, images: Sequence[ImageSource] | None) -> Loop:
-    run = bench.services.run
-    run.task = task
-    messages = bench.forced_answer(run)
+    with _task_of(bench.services.run, task) as run:
+        messages = bench.forced_answer(run)
     if images:
         last = messages[-1]
         last.content = [TextPart(last.text), *map(ImagePart, images)]
@@ -374,15 +384,15 @@ async def _acarried_out(loop: Loop, bench: Workbench) -> Any:
 
 
 def _show(bench: Workbench, event: Event) -> None:
-    if bench.told is not None:
-        bench.told.append(event)
+    if bench.lent is not None:
+        bench.lent.told.append(event)
     elif bench.printer is not None:
         bench.printer.show(event)
 
 
 @contextmanager
 def _at_work(bench: Workbench) -> Iterator[None]:
-    if bench.told is not None:
+    if bench.lent is not None:
         yield  # the run is at work
         return
     bench.conversation.check_free()

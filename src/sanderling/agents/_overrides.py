@@ -32,11 +32,13 @@ class Lent:
     Attributes:
         conversation: That of the run.
         services: Those of the run.
+        call_id: The call that the method makes, if it does.
         told: The events of what is done by hand; the run tells them as its own.
     """
 
     conversation: Conversation
     services: Services
+    call_id: str | None = None
     told: list[Event] = field(default_factory=list)
 
 
@@ -107,7 +109,7 @@ class _CallsByMethod:
         if not isinstance(effect, CallTool):
             return (yield effect)
         name, arguments = effect.name, effect.arguments
-        lent = Lent(self._conversation, _beneath(self._services, _LetThrough))
+        lent = Lent(self._conversation, _beneath(self._services, _LetThrough), effect.id)
         call = self._agent().execute_tool_call
         try:
             return (yield from _called(lent, lambda: call(name, arguments)))
@@ -154,6 +156,14 @@ def _called(lent: Lent, method: Callable[[], Any]) -> Loop:
         lent.services.control.release()
     yield from lent.told
     return value
+
+
+async def beside_the_loop(method: Callable[[], Any]) -> Any:
+    """Calls a method in a worker thread, and awaits what it returns if it is async."""
+    from sanderling._bridge import in_thread
+
+    value = await in_thread(method)
+    return await value if inspect.isawaitable(value) else value
 
 
 async def _awaited(lent: Lent, value: Awaitable[Any]) -> Any:
