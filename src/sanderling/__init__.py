@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from .loop import event_to_dict as event_to_dict
     from .memory import ActionStep as ActionStep
     from .memory import AgentMemory as AgentMemory
+    from .memory import CallbackRegistry as CallbackRegistry
     from .memory import Compaction as Compaction
     from .memory import FinalAnswerStep as FinalAnswerStep
     from .memory import MemoryStep as MemoryStep
@@ -96,7 +97,6 @@ if TYPE_CHECKING:
     from .models import VLLMModel as VLLMModel
     from .runtime import Allow as Allow
     from .runtime import ApprovalRequest as ApprovalRequest
-    from .runtime import CallbackRegistry as CallbackRegistry
     from .runtime import Deny as Deny
     from .runtime import Edit as Edit
     from .runtime import Price as Price
@@ -154,7 +154,7 @@ __getattr__, __dir__, __all__ = lazy(
         "AzureOpenAIServerModel": ".models",
         "BaseTool": ".tools",
         "BlaxelExecutor": ".sandbox",
-        "CallbackRegistry": ".runtime",
+        "CallbackRegistry": ".memory",
         "ChatMessage": ".messages",
         "ChatMessageStreamDelta": ".messages",
         "ChatMessageToolCall": ".messages",

@@ -197,8 +197,12 @@ def test_the_action_is_what_follows_the_last_token() -> None:
     split = agent.extract_action("first Action: a\nthen Action: b ", "Action:")
     assert split == ("a\nthen", "b")
     assert agent.extract_action("why\nAction: go", "Action:") == ("why", "go")
+    old = agent.extract_action(llm_output="why Action: go", split_token="Action:")
+    assert old == ("why", "go")
     with pytest.raises(AgentParsingError, match="'Action:'"):
         agent.extract_action("nothing", "Action:")
+    with pytest.raises(TypeError, match="a model_output and a split_token"):
+        agent.extract_action("nothing")
 
 
 @both

@@ -112,11 +112,21 @@ def test_a_long_run_stays_small_and_its_prefix_stable(driver: Driver) -> None:
 
 
 @both_drivers
+def test_large_last_steps_do_not_change_the_prefix_with_every_request(driver: Driver) -> None:
+    limit = 14_000  # of which the last 20 steps would fill nearly all
+    model, _ = long_run(driver, 100, Compaction(max_tokens=limit, keep_steps=20))
+    sent = [request.messages for request in model.requests]
+    changes = sum(shared(a, b) < size(a) for a, b in itertools.pairwise(sent))
+    assert 0 < changes < len(sent) / 5
+    assert max(map(size, sent)) < 4 * limit + 1_000
+
+
+@both_drivers
 def test_every_fact_that_was_left_out_can_be_recalled(driver: Driver) -> None:
     model, agent = long_run(driver, 100, Compaction(max_tokens=5_000, keep_steps=2))
     last = model.requests[-1].messages
     numbers = [int(found) for one in last for found in re.findall(r"recall\((\d+)\)", one.text)]
-    assert len(numbers) == 98
+    assert len(numbers) == 99
     looking = ScriptedModel(
         [
             *[says(None, ("recall", {"number": number})) for number in numbers],
@@ -127,9 +137,9 @@ def test_every_fact_that_was_left_out_can_be_recalled(driver: Driver) -> None:
     agent.model = looking
     driver.run(agent, "Look again.", reset=False, max_steps=200)
     steps = [step for step in agent.memory.steps if isinstance(step, ActionStep)]
-    seen = [step.observations or "" for step in steps[101:199]]
+    seen = [step.observations or "" for step in steps[101:200]]
     assert all(f"page {n} says {n * 7919}." in text for n, text in enumerate(seen))
-    assert "no observation has the number 9999" in str(steps[199].error)
+    assert "no observation has the number 9999" in str(steps[200].error)
 
 
 @both_drivers
@@ -192,5 +202,5 @@ def test_settings_that_mean_nothing_and_taken_names_are_refused() -> None:
         """Recalls."""
         return ""
 
-    with pytest.raises(ValueError, match="recall"):
+    with pytest.raises(ValueError, match=r"'recall'.* Compaction.* give yours another name"):
         ToolCallingAgent([recall], ScriptedModel([]), history_processors=[Compaction()])

@@ -27,6 +27,7 @@ from sanderling import (
 )
 from sanderling.memory import ActionStep, FinalAnswerStep, PlanningStep, TaskStep
 from sanderling.tools import PythonInterpreterTool
+from sanderling.utils import parse_json_tool_call
 from support.drivers import Driver, both_drivers
 from support.play import says
 from support.tools import add, greet
@@ -90,6 +91,7 @@ def test_every_argument_of_both_eras_is_taken_together(kind: type[MultiStepAgent
         model=EchoModel(),
         system_prompt="{{ tool_descriptions }} {{ managed_agents_descriptions }}",
         tool_description_template="{{ tool.name }}",
+        tool_parser=parse_json_tool_call,
         instructions="Be brief.",
         max_steps=6,
         add_base_tools=True,
@@ -107,6 +109,8 @@ def test_every_argument_of_both_eras_is_taken_together(kind: type[MultiStepAgent
     )
     agent.step_callbacks.append(callback)
     assert agent.max_steps == 6
+    assert agent.tool_parser is parse_json_tool_call
+    assert kind([], EchoModel(), tool_parser=None, grammar=None).tool_parser is None
     assert agent.verbosity_level is LogLevel.ERROR
     assert len(agent.step_callbacks) == 2
     assert (agent.name, agent.description) == ("boss", "Commands.")
@@ -588,3 +592,62 @@ def test_a_run_is_replayed(driver: Driver) -> None:
     agent.replay()
     for text in ("Add one and two.", "Step 1", "'add'", "Step 2", "Final answer"):
         assert text in screen.text
+
+
+def test_an_agent_that_forgets_comes_back_from_its_form() -> None:
+    processors = [Compaction()]
+    agent = ToolCallingAgent([add], EchoModel(), history_processors=processors)
+    with pytest.warns(UserWarning, match="history_processors"):
+        form = agent.to_dict()
+    for given, tools in ((processors, ["add", "recall", "final_answer"]), ([], ["add"])):
+        back = ToolCallingAgent.from_dict(
+            form, tools=[add], model=EchoModel(), history_processors=given
+        )
+        assert set(back.tools) == {*tools, "final_answer"}
+
+
+@pytest.mark.parametrize("form", [[], "CodeAgent", None])
+def test_a_form_that_is_none_is_refused(form: Any) -> None:
+    with pytest.raises(ValueError, match="the form of an agent is a dict, not a"):
+        ToolCallingAgent.from_dict(form)
+
+
+def test_managed_agents_of_which_the_form_has_the_class_alone_are_given() -> None:
+    form = {**saved_form(), "managed_agents": {"child": "ToolCallingAgent"}}
+    with pytest.raises(ValueError, match=r"managed agents child .*managed_agents=\[\.\.\.\]"):
+        ToolCallingAgent.from_dict(form, tools=[add])
+    child = tool_agent(name="child", description="Counts.")
+    back = ToolCallingAgent.from_dict(form, tools=[add], managed_agents=[child])
+    assert back.managed_agents == {"child": child}
+
+
+def test_managed_agents_may_be_a_list_of_forms() -> None:
+    child = {**saved_form(), "name": "child", "description": "Counts."}
+    back = ToolCallingAgent.from_dict({**saved_form(), "managed_agents": [child]}, tools=[add])
+    assert list(back.managed_agents) == ["child"]
+
+
+def saved_form() -> dict[str, Any]:
+    return ToolCallingAgent([add], EchoModel(), **QUIET).to_dict()
+
+
+@both_drivers
+def test_a_function_may_be_assigned_as_the_model(driver: Driver) -> None:
+    agent = tool_agent("unused")
+    agent.model = lambda messages: answer(7)
+    assert driver.run(agent, "Go.") == 7
+    with pytest.raises(TypeError):
+        agent.model = 7  # type: ignore[assignment]  # that is the point
+
+
+@both_drivers
+def test_the_state_may_be_assigned(driver: Driver) -> None:
+    agent = tool_agent(says("", ("add", {"a": "one", "b": 2})), answer("done"))
+    agent.state = {"one": 1}
+    driver.run(agent, "Go.", reset=False)
+    first = agent.memory.steps[1]
+    assert isinstance(first, ActionStep)
+    assert first.observations == "3"
+    assert agent.state == {"one": 1}
+    with pytest.raises(TypeError, match="the state is a dict"):
+        agent.state = []  # type: ignore[assignment]  # that is the point

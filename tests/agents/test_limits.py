@@ -213,3 +213,59 @@ def test_prices_are_per_million_and_know_the_cache() -> None:
 def test_limits_that_mean_nothing_are_refused(bad: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="limit"):
         RunLimits(**bad)
+
+
+def by_hand(agent: MultiStepAgent, how: str) -> ActionStep:
+    step = ActionStep()
+    if how == "sync":
+        agent.step(step)
+    else:
+        asyncio.run(agent.astep(step))
+    agent.memory.steps.append(step)
+    return step
+
+
+@pytest.mark.parametrize("how", ["sync", "async"])
+@pytest.mark.parametrize(
+    ("limits", "told"),
+    [
+        (RunLimits(steps=2), "2 steps"),
+        (RunLimits(tokens=24), "24 tokens"),
+        (RunLimits(tool_calls=2), "2 tool calls"),
+        (RunLimits(cost=24, prices={"m": Price(MILLION, MILLION)}), "24 cost"),
+    ],
+    ids=["steps", "tokens", "tool calls", "cost"],
+)
+def test_limits_hold_from_step_to_step_by_hand(how: str, limits: RunLimits, told: str) -> None:
+    agent = seeker(endless(), limits=limits)
+    for _ in range(2):
+        assert by_hand(agent, how).error is None
+    for _ in range(2):
+        with pytest.raises(AgentLimitError, match=told):
+            by_hand(agent, how)
+    agent.limits = None
+    assert by_hand(agent, how).error is None
+    agent.limits = limits
+    with pytest.raises(AgentLimitError, match=told):
+        agent.run("Seek.", reset=False)
+    assert by_hand(agent, how).error is None
+
+
+def test_a_single_step_is_limited_as_well() -> None:
+    agent = seeker(endless(), limits=RunLimits(steps=1))
+    agent.run("Seek.", single_step=True)
+    with pytest.raises(AgentLimitError, match="1 steps"):
+        agent.run("Seek on.", reset=False, single_step=True)
+    agent.run("Seek.", single_step=True)
+
+
+@pytest.mark.parametrize("how", ["sync", "async"])
+def test_a_limit_of_time_breaks_off_a_step_by_hand(how: str) -> None:
+    code = "<code>\nwhile True:\n    pass\n</code>"
+    limits = RunLimits(seconds=0.5)
+    model = ScriptedModel([code])
+    with (
+        CodeAgent([], model, limits=limits, verbosity_level=LogLevel.OFF) as agent,
+        pytest.raises(AgentLimitError, match=r"0\.5 seconds"),
+    ):
+        by_hand(agent, how)

@@ -13,6 +13,7 @@ from sanderling import (
     AgentError,
     AgentGenerationError,
     AgentInterruptedError,
+    AgentMaxStepsError,
     AgentParsingError,
     CodeAgent,
     LogLevel,
@@ -87,6 +88,26 @@ def test_a_model_that_cannot_be_asked_ends_the_run_or_the_step(driver: Driver) -
     assert isinstance(failed.error, AgentGenerationError)
     with pytest.raises(ValueError, match="on_generation_error"):
         agent_for(on_generation_error="ignore")
+
+
+@both_drivers
+def test_a_model_that_cannot_be_asked_at_the_limit_is_what_the_answer_tells(driver: Driver) -> None:
+    def limited(**kwargs: Any) -> ToolCallingAgent:
+        return agent_for(ADD, OSError("no network"), max_steps=1, **kwargs)
+
+    agent = limited(on_generation_error="record")
+    result = driver.run(agent, "Add.", return_full_result=True)
+    assert result.state == "max_steps_error"
+    assert result.output.startswith("Reached max steps (1)")
+    assert "no network" in result.output
+    last = agent.memory.steps[-1]
+    assert isinstance(last, ActionStep)
+    assert str(last.error) == result.output
+    assert last.is_final_answer
+    with pytest.raises(AgentGenerationError, match="no network"):
+        driver.run(limited(), "Add.")
+    with pytest.raises(AgentMaxStepsError, match="no network"):
+        driver.run(limited(on_generation_error="record", output_type=int), "Add.")
 
 
 @both_drivers

@@ -168,3 +168,39 @@ def test_an_agent_as_data_keeps_the_schema_of_its_answers() -> None:
     again = ToolCallingAgent.from_dict(agent.to_dict(), model=model)
     assert again.run("Which?") == {"name": "Bern", "people": 134_000}
     assert again.system_prompt == agent.system_prompt
+
+
+POINT = "from dataclasses import dataclass\n@dataclass\nclass Point:\n    x: int\n    y: int\n"
+PAIR = {"type": "object", "properties": {"x": {"type": "integer"}}, "required": ["x", "y"]}
+
+
+@both_drivers
+@pytest.mark.parametrize("executor_type", ["local", "inprocess"])
+@pytest.mark.parametrize(
+    ("wanted", "given", "expected"),
+    [
+        (Point, "Point(1, 2)", Point(1, 2)),
+        (list[Point], "[Point(1, 2)]", [Point(1, 2)]),
+        (dict[str, tuple[Point, int]], "{'a': (Point(1, 2), 3)}", {"a": (Point(1, 2), 3)}),
+        (PAIR, "Point(1, 2)", {"x": 1, "y": 2}),
+    ],
+    ids=["alone", "listed", "deep", "schema"],
+)
+def test_code_answers_with_a_class_of_its_own(
+    driver: Driver, executor_type: str, wanted: Any, given: str, expected: Any
+) -> None:
+    model = ScriptedModel([code(f"{POINT}final_answer({given})")])
+    kwargs: dict[str, Any] = {"executor_type": executor_type, "verbosity_level": LogLevel.OFF}
+    with CodeAgent([], model, None, ["dataclasses"], output_type=wanted, **kwargs) as agent:
+        assert driver.run(agent, "Where?") == expected
+
+
+@both_drivers
+def test_what_a_class_of_ones_own_lacks_is_told(driver: Driver) -> None:
+    lacking = POINT.replace("    y: int\n", "")
+    replies = [code(f"{lacking}final_answer(Point(1))"), code(f"{POINT}final_answer(Point(1, 2))")]
+    model = ScriptedModel(replies)
+    kwargs: dict[str, Any] = {"output_type": Point, "verbosity_level": LogLevel.OFF}
+    with CodeAgent([], model, None, ["dataclasses"], **kwargs) as agent:
+        assert driver.run(agent, "Where?") == Point(1, 2)
+    assert "['y']: Field required" in str(errors(agent)[0])

@@ -48,10 +48,11 @@ def test_elsewhere_a_module_need_not_be_installed_here() -> None:
 
 
 def test_an_unknown_setting_is_refused() -> None:
-    with pytest.raises(
-        TypeError, match=r"\"local\" has no setting 'memory_gigabytes'.*memory_bytes"
-    ):
-        create_interpreter("local", memory_gigabytes=3)
+    for kind in ("local", "docker", "wasm", "inprocess"):
+        with pytest.raises(TypeError, match=f'"{kind}" has no setting .*: .*timeout_seconds'):
+            create_interpreter(kind, memory_gigabytes=3)
+    with pytest.raises(TypeError, match=r"'memory_byte'\. Did you mean 'memory_bytes'\?"):
+        create_interpreter("local", memory_byte=3)
     with pytest.raises(ValueError, match=r"not of \[1\]"):
         create_interpreter("local", additional_authorized_imports=[1])  # type: ignore[list-item]
     with pytest.raises(ValueError, match="snapshot_bytes must be a whole number"):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import copy
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Self, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, cast, overload
 
 from sanderling.console import LogLevel
 from sanderling.errors import AgentInterruptedError
 from sanderling.loop import Run, RunStarted
 from sanderling.memory import ActionStep, AgentMemory, SystemPromptStep
-from sanderling.runtime import Control, Services
+from sanderling.runtime import Control, Meter, Services
 
 from ._by_hand import ByHand, Workbench
 from ._conversation import Conversation
@@ -19,7 +19,7 @@ from ._definition import Definition
 from ._governance import as_limits, with_memory
 from ._managed import briefing, report
 from ._old_names import OldNames
-from ._parts import at_least_one
+from ._parts import at_least_one, is_overridden
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -58,13 +58,17 @@ class MultiStepAgent(Definition, ByHand, OldNames):
         system_prompt: The template of the system prompt by itself, the other prompts staying as
             they are. It may have the old tags, such as ``{{tool_descriptions}}``.
         tool_description_template: How a tool is described to the model, which it knows as ``tool``.
+        tool_parser: Reads the tool call in a reply without native ones: from its text to ``(name,
+            arguments)``, to a call, or to a list of them. A `CodeAgent`, whose model writes code,
+            has no use for it.
         grammar: What replies must look like, passed on to the model with every action.
         output_type: What the answer has to be: a pydantic model, a dataclass, a typed dict, a plain
             type such as ``list[int]``, or a JSON schema. An answer that does not fit goes back to
             the model with the reason.
         on_generation_error: Whether a run ends where the model cannot be asked (``"raise"``), or
             the error is kept on the step and the next one tries again (``"record"``).
-        limits: How much a run may use, those of managed agents included.
+        limits: How much a run may use, those of managed agents included. By hand, all that is done
+            until the next `run` counts as one, but for the seconds, which each step has anew.
         approve: Asked before each piece of code and each call of a tool, those of managed agents
             included: takes an `ApprovalRequest`, returns `Allow`, `Deny` or `Edit`; may be async.
         policies: Further policies around all that a run does; see `sanderling.runtime.Policy`.
@@ -79,6 +83,7 @@ class MultiStepAgent(Definition, ByHand, OldNames):
     """
 
     _conversation: Conversation | None = None
+    _calls_tools = False  # in its steps, that is, other than from code
 
     @property
     def memory(self) -> AgentMemory:
@@ -103,8 +108,23 @@ class MultiStepAgent(Definition, ByHand, OldNames):
 
     @property
     def state(self) -> dict[str, Any]:
-        """The variables that came with the tasks of the conversation."""
+        """The variables that came with the tasks of the conversation.
+
+        Another dict can be assigned. Code keeps the variables that it was given before.
+
+        Raises:
+            TypeError: What is assigned is no dict.
+            AgentError: A run is under way.
+        """
         return self._current.state
+
+    @state.setter
+    def state(self, state: dict[str, Any]) -> None:
+        given: object = state
+        if not isinstance(given, dict):
+            raise TypeError(f"the state is a dict of values by name, not a {type(given).__name__}")
+        self._current.check_free()
+        self._current.state = state
 
     def replay(self, detailed: bool = False) -> None:
         """Prints what happened so far, step by step.
@@ -214,7 +234,12 @@ class MultiStepAgent(Definition, ByHand, OldNames):
         if single_step:
             _check_alone(return_full_result, limits)
             memory, memory_step = self._one_step(task, reset, images, additional_args)
-            answer = await self.astep(memory_step)
+            if is_overridden(self, "step", ByHand):
+                from ._overrides import beside_the_loop
+
+                answer = await beside_the_loop(lambda: self.step(memory_step))
+            else:
+                answer = await self.astep(memory_step)
             memory.steps.append(memory_step)
             return answer
         course = self._begin(task, reset, images, additional_args, max_steps, limits)
@@ -330,7 +355,9 @@ class MultiStepAgent(Definition, ByHand, OldNames):
         limits = as_limits(limits or self.limits)
         max_steps = at_least_one("max_steps", max_steps or None)
         task = conversation.begin(task, images, additional_args)
-        services = self._services(conversation, task, max_steps, limits, caller)
+        meter = None if limits is None else Meter(limits)
+        conversation.meter = None
+        services = self._services(conversation, task, max_steps, meter, caller)
         conversation.control = services.control
         model_id = getattr(self.model, "model_id", None)
         started = RunStarted(
@@ -339,10 +366,17 @@ class MultiStepAgent(Definition, ByHand, OldNames):
             model=" - ".join(filter(None, (type(self.model).__name__, model_id))),
             images=tuple(images or ()),
         )
+        if is_overridden(self, "step", ByHand):
+            from ._overrides import by_step
+
+            bound = cast("Callable[[], MultiStepAgent]", services.agent)
+            action = by_step(bound, conversation, services)
+        else:
+            action = self._action()
         return Course(
             conversation,
             services,
-            self._action(),
+            action,
             self._forced_answer,
             started,
             self._printer() if self.logger.level > LogLevel.OFF else None,
@@ -357,10 +391,11 @@ class MultiStepAgent(Definition, ByHand, OldNames):
         conversation: Conversation,
         task: str,
         max_steps: int | None = None,
-        limits: RunLimits | None = None,
+        meter: Meter | None = None,
         caller: Services | None = None,
     ) -> Services:
-        return Services(
+        agent = self._bound_to(conversation)
+        services = Services(
             run=Run(
                 task,
                 conversation.memory,
@@ -374,21 +409,33 @@ class MultiStepAgent(Definition, ByHand, OldNames):
             interpreter=lambda: self._interpreter(conversation),
             callbacks=self.step_callbacks,
             checks=self.final_answer_checks,
-            agent=self._bound_to(conversation),
+            agent=agent,
             path="/".join(filter(None, (caller.path if caller else "", self.name))),
             policies=(
                 *(caller.policies if caller else ()),
-                *self._governance.for_tree(limits),
+                *self._governance.for_tree(meter),
             ),
             own_policies=self._governance.for_run(conversation.memory),
             control=Control(caller.control if caller else None),
         )
+        if self._calls_tools and is_overridden(self, "execute_tool_call", ByHand):
+            from ._overrides import by_execute_tool_call
+
+            return by_execute_tool_call(services, agent, conversation)
+        return services
 
     def _workbench(self) -> Workbench:
+        from ._overrides import lent_in  # hardly anybody needs it
+
         conversation = self._current
-        conversation.check_free()
-        services = self._services(conversation, self.task or "")
-        conversation.control = services.control
+        lent = lent_in(conversation)
+        if lent is not None:
+            services = lent.services
+        else:
+            conversation.check_free()
+            meter = conversation.metered(self.limits)
+            services = self._services(conversation, self.task or "", meter=meter)
+            conversation.control = services.control
         return Workbench(
             conversation,
             services,
@@ -396,6 +443,8 @@ class MultiStepAgent(Definition, ByHand, OldNames):
             self._forced_answer,
             self._planning(self.planning_interval or 1),
             self._printer() if self.logger.level > LogLevel.OFF else None,
+            None if self.limits is None else self.limits.seconds,
+            lent,
         )
 
     def _conversation_for(self, task: str, reset: bool) -> Conversation:
@@ -422,12 +471,15 @@ class MultiStepAgent(Definition, ByHand, OldNames):
 
     def _bound_to(self, conversation: Conversation) -> Callable[[], MultiStepAgent]:
         """Makes the agent that callbacks get to see: its memory is that of their own run."""
+        bound: MultiStepAgent | None = None
 
         def agent() -> MultiStepAgent:
+            nonlocal bound
             if self._conversation is conversation:
                 return self
-            bound = copy.copy(self)
-            bound._conversation = conversation
+            if bound is None:
+                bound = copy.copy(self)
+                bound._conversation = conversation
             return bound
 
         return agent

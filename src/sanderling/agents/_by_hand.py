@@ -6,7 +6,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import aclosing, closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from sanderling.errors import AgentError, AgentGenerationError, AgentParsingError
@@ -22,7 +22,7 @@ from sanderling.loop import (
 )
 from sanderling.memory import ActionStep
 from sanderling.messages import ImagePart, TextPart, Timing
-from sanderling.runtime import Done, adrive, drive
+from sanderling.runtime import Done, adrive, drive, time_limit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from sanderling.runtime import Services
 
     from ._conversation import Conversation
+    from ._overrides import Lent
 
 Loop = Generator[Any, Any, Any]
 
@@ -48,6 +49,9 @@ class Workbench:
         forced_answer: Makes the messages that ask for an answer from memory.
         planning: Makes plans.
         printer: Shows what happens, if anything is to be shown.
+        seconds: How long one thing may take.
+        lent: Where this is a method that a run goes by: what the run lends, which tells and checks
+            what is done here.
     """
 
     conversation: Conversation
@@ -56,6 +60,8 @@ class Workbench:
     forced_answer: Callable[[Run], list[ChatMessage]]
     planning: Planning
     printer: RunPrinter | None
+    seconds: float | None
+    lent: Lent | None = None
 
 
 class FinalText(str):
@@ -98,6 +104,11 @@ class ByHand(ABC):
         A run needs not have been started before. The step is not put into memory: append it, for
         the model to know of it. A mistake of the model is kept as ``memory_step.error``.
 
+        A class of your own may define this method anew, and call this one or not: the runs of its
+        agents take each step with it, in a worker thread under asyncio. They append the step, put
+        an answer before the checks, and keep an `AgentError` that is raised on the step. What the
+        method does without this class, such as asking ``self.model``, no policy and no limit sees.
+
         Args:
             memory_step: A new one, such as ``ActionStep(step_number=1)``.
 
@@ -107,6 +118,7 @@ class ByHand(ABC):
 
         Raises:
             AgentGenerationError: The model could not be asked.
+            AgentLimitError: A limit was reached.
         """
         bench = self._workbench()
         return _carried_out(_one_step(bench, memory_step), bench)
@@ -119,6 +131,10 @@ class ByHand(ABC):
     def execute_tool_call(self, tool_name: str, arguments: dict[str, Any] | str) -> Any:
         """Calls a tool, or a managed agent, as the model would.
 
+        A class of your own that is derived from `ToolCallingAgent` may define this method anew, and
+        call this one or not: the calls of its model are made by it, in a worker thread under
+        asyncio, several at once. Approval and limits come before.
+
         Args:
             tool_name: Its name.
             arguments: By parameter name, or the JSON text of that; a text, where there is one
@@ -128,12 +144,12 @@ class ByHand(ABC):
             AgentToolCallError: There is no such tool, or the arguments do not fit it.
             AgentToolExecutionError: The tool raised.
         """
-        bench = self._workbench()
+        bench = _calling(self._workbench())
         return _carried_out(_one_call(bench, tool_name, arguments), bench)
 
     async def aexecute_tool_call(self, tool_name: str, arguments: dict[str, Any] | str) -> Any:
         """Does what `execute_tool_call` does, under asyncio."""
-        bench = self._workbench()
+        bench = _calling(self._workbench())
         return await _acarried_out(_one_call(bench, tool_name, arguments), bench)
 
     def planning_step(self, task: str, is_first_step: bool, step: int) -> None:
@@ -158,12 +174,28 @@ class ByHand(ABC):
         bench = self._workbench()
         await _acarried_out(_one_plan(bench, task, step), bench)
 
-    def extract_action(self, model_output: str, split_token: str) -> tuple[str, str]:
+    def extract_action(
+        self,
+        model_output: str | None = None,
+        split_token: str = "",
+        *,
+        llm_output: str | None = None,
+    ) -> tuple[str, str]:
         """Splits a reply into the reasoning and the action that follows `split_token`.
+
+        Args:
+            model_output: The reply.
+            split_token: What stands before the action.
+            llm_output: The reply, by the name that it had in smolagents 1.4.
 
         Raises:
             AgentParsingError: The token is not there.
+            TypeError: There is no reply, or no token.
         """
+        if model_output is None:
+            model_output = llm_output
+        if model_output is None or not split_token:
+            raise TypeError("extract_action() takes a model_output and a split_token")
         rationale, found, action = model_output.rpartition(split_token)
         if not found:
             raise AgentParsingError(
@@ -200,15 +232,18 @@ class ByHand(ABC):
 
 def _one_step(bench: Workbench, step: ActionStep) -> Loop:
     run = bench.services.run
+    in_run = bench.lent is not None
     if step.step_number is None:
         taken = [one.step_number or 0 for one in run.memory.steps if isinstance(one, ActionStep)]
         step.step_number = max(taken, default=0) + 1
-    yield StepStarted(step.step_number)
+    if not in_run:
+        yield StepStarted(step.step_number)
     if step.timing is None:
         step.timing = Timing((yield Now()))
     answer = None
     try:
-        output = yield from checked(run, bench.action(run, step), step)
+        action = bench.action(run, step)
+        output = yield from (action if in_run else checked(run, action, step))
         if output.is_final_answer:
             answer = output.output
     except AgentError as error:
@@ -216,7 +251,8 @@ def _one_step(bench: Workbench, step: ActionStep) -> Loop:
             raise
         step.error = error
     step.timing.end_time = yield Now()
-    yield step
+    if not in_run:
+        yield step
     return answer
 
 
@@ -259,11 +295,18 @@ async def aplayed(
                     yield event
 
 
+def _calling(bench: Workbench) -> Workbench:
+    from ._overrides import without_methods
+
+    return replace(bench, services=without_methods(bench.services))
+
+
 def _one_call(bench: Workbench, name: str, arguments: dict[str, Any] | str) -> Loop:
     state = bench.services.run.state
     given = _named(arguments, state) if isinstance(arguments, str) else arguments
     outcome: Outcome
-    (outcome,) = yield Together((CallTool("by_hand", name, given),))
+    key = bench.lent.call_id if bench.lent is not None else None
+    (outcome,) = yield Together((CallTool(key or "by_hand", name, given),))
     if outcome.error is None:
         return outcome.value
     tool = bench.services.tools.get(name)
@@ -286,15 +329,22 @@ def _named(text: str, state: Mapping[str, Any]) -> Any:
 
 
 def _one_plan(bench: Workbench, task: str, step: int) -> Loop:
-    run = bench.services.run
-    run.task = task
-    yield from bench.planning(run, max(1, step))
+    with _task_of(bench.services.run, task) as run:
+        yield from bench.planning(run, max(1, step))
+
+
+@contextmanager
+def _task_of(run: Run, task: str) -> Iterator[Run]:
+    before, run.task = run.task, task
+    try:
+        yield run
+    finally:
+        run.task = before
 
 
 def _one_answer(bench: Workbench, task: str, images: Sequence[ImageSource] | None) -> Loop:
-    run = bench.services.run
-    run.task = task
-    messages = bench.forced_answer(run)
+    with _task_of(bench.services.run, task) as run:
+        messages = bench.forced_answer(run)
     if images:
         last = messages[-1]
         last.content = [TextPart(last.text), *map(ImagePart, images)]
@@ -334,16 +384,22 @@ async def _acarried_out(loop: Loop, bench: Workbench) -> Any:
 
 
 def _show(bench: Workbench, event: Event) -> None:
-    if bench.printer is not None:
+    if bench.lent is not None:
+        bench.lent.told.append(event)
+    elif bench.printer is not None:
         bench.printer.show(event)
 
 
 @contextmanager
 def _at_work(bench: Workbench) -> Iterator[None]:
+    if bench.lent is not None:
+        yield  # the run is at work
+        return
     bench.conversation.check_free()
     bench.conversation.busy = True
     try:
-        yield
+        with time_limit(bench.services.control, bench.seconds):
+            yield
     finally:
         bench.conversation.busy = False
         if bench.printer is not None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from sanderling._show import text_of
 from sanderling.errors import AgentError
 from sanderling.memory import TaskStep
+from sanderling.runtime import Meter
 
 from ._parts import listed
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
     from sanderling.memory import AgentMemory
     from sanderling.messages import ImageSource
-    from sanderling.runtime import Control
+    from sanderling.runtime import Control, RunLimits
     from sanderling.sandbox import Interpreter, PythonExecutor
 
 MAX_SHOWN_ARGUMENT = 1_000
@@ -36,6 +37,7 @@ class Conversation:
         sent: The variables that the sandbox was given.
         busy: Whether a run is under way in it.
         control: Ends the run that was started last.
+        meter: Holds the limits of what is done in it by hand.
     """
 
     memory: AgentMemory
@@ -46,6 +48,15 @@ class Conversation:
     sent: dict[str, Any] = field(default_factory=dict)
     busy: bool = False
     control: Control | None = None
+    meter: Meter | None = None
+
+    def metered(self, limits: RunLimits | None) -> Meter | None:
+        """Returns what holds limits over all that is done by hand, one step after the other."""
+        if limits is None:
+            return None
+        if self.meter is None or self.meter.limits is not limits:
+            self.meter = Meter(limits)
+        return self.meter
 
     def begin(
         self,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import aclosing, closing, contextmanager
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from sanderling.errors import AgentStoppedError
 from sanderling.loop import Event, RunResult, RunStarted, react
 from sanderling.messages import Timing
-from sanderling.runtime import Done, adrive, drive, out_of_time
+from sanderling.runtime import Done, adrive, drive, time_limit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -146,29 +145,18 @@ class Course:
         self._conversation.check_free()
         self._conversation.busy = True
         self._timing.start_time = time.time()
-        timer = self._timer()
         try:
-            yield
+            with time_limit(self._services.control, self._seconds):
+                yield
         except AgentStoppedError as error:
             self._timing.end_time = time.time()
             self._services.run.status = error.state
             error.result = self.result
             raise
         finally:
-            if timer is not None:
-                timer.cancel()
             self._timing.end_time = time.time()
             self._conversation.busy = False
             self._services.control.release()
             if self._printer is not None:
                 self._printer.close()
             self._release(self._conversation)
-
-    def _timer(self) -> threading.Timer | None:
-        if self._seconds is None:
-            return None
-        stop = self._services.control.stop
-        timer = threading.Timer(self._seconds, stop, [out_of_time(self._seconds)])
-        timer.daemon = True
-        timer.start()
-        return timer

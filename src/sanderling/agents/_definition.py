@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Never, Self, cast
 
 from sanderling.console import AgentLogger, LogLevel, RunPrinter
 from sanderling.loop import AnswerType
-from sanderling.memory import calls_as_text
+from sanderling.memory import CallbackRegistry, calls_as_text
 from sanderling.messages import ChatMessage, MessageRole
 from sanderling.models import as_model
-from sanderling.runtime import CallbackRegistry
 from sanderling.tools import FinalAnswerTool
 
 from ._form import agent_form, agent_from
@@ -35,7 +34,7 @@ from ._recall import RecallTool
 
 if TYPE_CHECKING:
     from sanderling.loop import Action, Planning, Run
-    from sanderling.memory import Compaction
+    from sanderling.memory import ActionStep, Compaction, StepCallbacks
     from sanderling.messages import JSONObject
     from sanderling.models import Model
     from sanderling.runtime import (
@@ -43,18 +42,18 @@ if TYPE_CHECKING:
         MessageProcessor,
         Policy,
         RunLimits,
-        StepCallbacks,
     )
     from sanderling.tools import Tool
 
     from ._base import MultiStepAgent
     from ._managed_agent import ManagedAgent
+    from ._reading import ToolParser
 
 
 class Definition(ABC):
     """All of an agent that no run changes. Its arguments are described at `MultiStepAgent`."""
 
-    _templates_name: str
+    _templates_name = "toolcalling_agent"
     _saved: ClassVar[tuple[str, ...]] = (
         "max_steps",
         "verbosity_level",
@@ -76,6 +75,7 @@ class Definition(ABC):
         "approve",
         "policies",
         "history_processors",
+        "tool_parser",
     )
     max_tool_threads: int | None = None
 
@@ -101,6 +101,7 @@ class Definition(ABC):
         *,
         system_prompt: str | None = None,
         tool_description_template: str | None = None,
+        tool_parser: ToolParser | None = None,
         grammar: Mapping[str, Any] | str | None = None,
         output_type: Any = None,
         on_generation_error: Literal["raise", "record"] = "raise",
@@ -118,7 +119,7 @@ class Definition(ABC):
                 f"on_generation_error is 'raise' or 'record', not {on_generation_error!r}"
             )
         at_least_one("max_steps", max_steps)
-        self.model = as_model(model)
+        self.model = model
         self.output_type = output_type
         self._answer_type = None if output_type is None else AnswerType.of(output_type)
         schema = None if self._answer_type is None else self._answer_type.schema
@@ -147,6 +148,7 @@ class Definition(ABC):
         self.logger = logger or AgentLogger(level=LogLevel(verbosity_level))
         self.stream_outputs = stream_outputs
         self.tool_description_template = tool_description_template
+        self.tool_parser = tool_parser
         self.grammar = grammar
         self.on_generation_error = on_generation_error
         own_prompts = prompt_templates is not None or system_prompt is not None
@@ -155,6 +157,15 @@ class Definition(ABC):
         if system_prompt is not None:
             check_says(system_prompt, self._must_be_said())
             self.prompt_templates["system_prompt"] = system_prompt
+
+    @property
+    def model(self) -> Model:
+        """Who is asked. Any callable from messages to a `ChatMessage` can be assigned as well."""
+        return self._model
+
+    @model.setter
+    def model(self, model: Model | Callable[..., Any]) -> None:
+        self._model = as_model(model)
 
     @property
     def prompt_templates(self) -> PromptTemplates:
@@ -261,9 +272,16 @@ class Definition(ABC):
             **old_tags(template, self.tools, self.managed_agents, form),
         }
 
-    @abstractmethod
     def _action(self) -> Action:
-        """Returns what a step does."""
+        """Returns what a step does, where the method `step` is as it was."""
+
+        def act(run: Run, step: ActionStep) -> Never:
+            raise NotImplementedError(
+                f"{type(self).__name__} does not say what a step does: give it a method "
+                "step(self, memory_step), or derive it from CodeAgent or ToolCallingAgent"
+            )
+
+        return act
 
     def _planning(self, interval: int) -> Planning:
         return planning(

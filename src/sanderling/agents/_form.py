@@ -12,6 +12,8 @@ from sanderling.models import Model
 from sanderling.tools import FinalAnswerTool, as_tool
 from sanderling.tools.toolbox import TOOL_MAPPING
 
+from ._recall import RecallTool
+
 if TYPE_CHECKING:
     from sanderling.messages import JSONObject
     from sanderling.tools import Tool
@@ -40,13 +42,17 @@ def agent_form(agent: Definition, saved: Iterable[str], python: Iterable[str]) -
         )
     return {
         "class": type(agent).__name__,
-        "tools": [tool_form(tool) for tool in agent.tools.values()],
+        "tools": [tool_form(tool) for tool in agent.tools.values() if not _is_recall(tool)],
         "model": {"class": type(agent.model).__name__, "data": agent.model.to_dict()},
         "managed_agents": {name: one.to_dict() for name, one in agent.managed_agents.items()},
         "prompt_templates": json_form(agent.prompt_templates),
         "requirements": ["sanderling"],
         **{name: json_form(getattr(agent, name)) for name in saved},
     }
+
+
+def _is_recall(tool: Tool) -> bool:
+    return isinstance(tool, RecallTool)  # it comes with a Compaction, which is Python
 
 
 def _is_given(value: Any) -> bool:
@@ -75,6 +81,9 @@ def agent_from(kind: type[AgentT], data: Mapping[str, Any], given: dict[str, Any
     Raises:
         ValueError: The form names a class or a tool that is not there, or is none.
     """
+    form: object = data
+    if not isinstance(form, Mapping):
+        raise ValueError(f"the form of an agent is a dict, not a {type(form).__name__}")
     from ._base import MultiStepAgent
 
     agent_class = _class_named(kind, data.get("class", kind.__name__))
@@ -85,7 +94,7 @@ def agent_from(kind: type[AgentT], data: Mapping[str, Any], given: dict[str, Any
         shared = {"tools": tools} if model is None else {"tools": tools, "model": model}
         children = [
             agent_from(MultiStepAgent, child, dict(shared))  # type: ignore[type-abstract]  # the form names the class
-            for child in (data.get("managed_agents") or {}).values()
+            for child in _child_forms(data.get("managed_agents") or {})
         ]
     return agent_class(
         tools=_tools_named(list(map(_name_of, data.get("tools") or ())), tools),
@@ -93,6 +102,18 @@ def agent_from(kind: type[AgentT], data: Mapping[str, Any], given: dict[str, Any
         managed_agents=children,
         **{**_settings(agent_class._saved, data), **given},
     )
+
+
+def _child_forms(children: Mapping[str, Any] | Iterable[Any]) -> list[Any]:
+    if isinstance(children, Mapping):
+        named = [name for name, child in children.items() if isinstance(child, str)]
+        if named:
+            raise ValueError(
+                f"the form has no more of the managed agents {', '.join(named)} than their class: "
+                "give them, as from_dict(data, managed_agents=[...])"
+            )
+        children = children.values()
+    return list(children)
 
 
 def _settings(saved: Iterable[str], data: Mapping[str, Any]) -> dict[str, Any]:

@@ -31,11 +31,11 @@ class Governance:
         """Whether old outputs may be left out, so that the model needs a way to look them up."""
         return any(isinstance(one, Compaction) for one in self.history_processors)
 
-    def for_tree(self, limits: RunLimits | None) -> tuple[Policy, ...]:
+    def for_tree(self, meter: Meter | None) -> tuple[Policy, ...]:
         """Returns what holds for one run and those beneath it, the outermost first."""
-        meter = () if limits is None else (Meter(limits),)
+        limits = () if meter is None else (meter,)
         approval = () if self.approve is None else (Approval(self.approve),)
-        return (*meter, *approval, *self.policies)
+        return (*limits, *approval, *self.policies)
 
     def for_run(self, memory: AgentMemory) -> tuple[Policy, ...]:
         """Returns what holds for one run alone."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from sanderling.tools import as_tool
 
 from ._managed_agent import ManagedAgent
+from ._recall import RecallTool
 
 if TYPE_CHECKING:
     from sanderling.tools import Tool
@@ -53,6 +54,12 @@ def refuse_unknown(agent_class: type, given: Iterable[str]) -> None:
         raise TypeError(
             f"{agent_class.__name__}() got an unexpected keyword argument {name!r}.{guess}"
         )
+
+
+def is_overridden(agent: object, method: str, base: type) -> bool:
+    """Tells whether an agent, or its class, has another method than `base`."""
+    found = getattr(agent, method)
+    return getattr(found, "__func__", found) is not getattr(base, method)
 
 
 def at_least_one(name: str, number: object) -> int | None:
@@ -109,6 +116,11 @@ def named_tools(
     """
     named: dict[str, Tool] = {}
     for tool in map(as_tool, tools):
+        if tool.name in named and isinstance(tool, RecallTool):
+            raise ValueError(
+                f"a tool is called {tool.name!r}, as is the one that an agent has with Compaction, "
+                "for its model to look up what was left out; give yours another name"
+            )
         if tool.name in named:
             raise ValueError(f"two tools are called {tool.name!r}; give one of them another name")
         named[tool.name] = tool

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from sanderling.tools import Tool
 
     from ._prompts import PromptTemplates
-    from ._reading import ToolParser
 
 
 class ToolCallingAgent(MultiStepAgent):
@@ -37,16 +36,13 @@ class ToolCallingAgent(MultiStepAgent):
         model: See there.
         prompt_templates: See there.
         max_tool_threads: How many calls of one reply may run together.
-        tool_parser: Reads the call in a reply without native ones: from its text to ``(name,
-            arguments)``, to a call, or to a list of them.
 
     Raises:
         ValueError: `max_tool_threads` is less than 1, or see there.
     """
 
-    _templates_name = "toolcalling_agent"
+    _calls_tools = True
     _saved = (*MultiStepAgent._saved, "max_tool_threads")
-    _python = (*MultiStepAgent._python, "tool_parser")
 
     def __init__(
         self,
@@ -56,8 +52,6 @@ class ToolCallingAgent(MultiStepAgent):
         planning_interval: int | None = None,
         stream_outputs: bool = False,
         max_tool_threads: int | None = None,
-        *,
-        tool_parser: ToolParser | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(
@@ -69,7 +63,6 @@ class ToolCallingAgent(MultiStepAgent):
             **kwargs,
         )
         self.max_tool_threads = at_least_one("max_tool_threads", max_tool_threads)
-        self.tool_parser = tool_parser
 
     @property
     def tools_and_managed_agents(self) -> dict[str, Any]:

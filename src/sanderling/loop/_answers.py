@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import typing
@@ -63,7 +64,10 @@ class AnswerType(Generic[T]):
         return json.dumps(self.schema, ensure_ascii=False)
 
     def read(self, value: object) -> T:
-        """Returns an answer as a value of the type; JSON text is taken for what it spells.
+        """Returns an answer as a value of the type.
+
+        JSON text is taken for what it spells; a `Record` or a dataclass of another class, such as
+        the model's code has defined, for its fields.
 
         Raises:
             AgentError: It does not fit; the message tells the model why, and what would.
@@ -77,6 +81,11 @@ class AnswerType(Generic[T]):
                 return self.convert(json.loads(value))
             except (ValueError, RecursionError):
                 pass  # the first error speaks of what the model gave
+        else:
+            try:
+                return self.convert(_by_fields(value))
+            except ValueError as error:
+                misfit = error
         raise self._refused(misfit)
 
     def read_text(self, text: str) -> T:
@@ -99,6 +108,23 @@ class AnswerType(Generic[T]):
             f"The final answer does not fit what is wanted:\n{error}\n"
             f"It has to be a value of this JSON schema: {self.schema_text}"
         )
+
+
+def _by_fields(value: object) -> object:
+    from sanderling.sandbox import Record
+
+    match value:
+        case Record():
+            return _by_fields(value.record_fields)
+        case dict():
+            return {key: _by_fields(one) for key, one in value.items()}
+        case list():
+            return [_by_fields(one) for one in value]
+        case tuple():
+            return tuple(_by_fields(one) for one in value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {one.name: _by_fields(getattr(value, one.name)) for one in dataclasses.fields(value)}
+    return value
 
 
 def _json_in(text: str) -> Iterable[str]:

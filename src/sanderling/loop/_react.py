@@ -111,19 +111,25 @@ def _answer_at_the_limit(run: Run, forced_answer: ForcedAnswer) -> Loop:
     run.status = "max_steps_error"
     step = ActionStep(step_number=run.max_steps + 1, timing=Timing((yield Now())))
     step.error = AgentMaxStepsError(f"Reached max steps ({run.max_steps}) without a final answer.")
-    messages = forced_answer(run)
-    reply: ChatMessage = yield Generate(messages)
-    run.count(reply)
-    step.model_input_messages = messages
-    step.model_output_message = reply
-    step.token_usage = reply.token_usage
-    step.action_output = without_thinking(reply.text)
+    step.model_input_messages = forced_answer(run)
     refused: AgentError | None = None
-    if run.answer_type is not None:
-        try:
+    try:
+        reply: ChatMessage = yield Generate(step.model_input_messages)
+        run.count(reply)
+        step.model_output_message = reply
+        step.token_usage = reply.token_usage
+        step.action_output = without_thinking(reply.text)
+        if run.answer_type is not None:
             step.action_output = run.answer_type.read_text(reply.text)
-        except AgentError as error:
-            refused = step.error = AgentMaxStepsError(f"{step.error} {error}")
+    except AgentError as error:
+        if run.is_ended_by(error):
+            raise
+        told = AgentMaxStepsError(f"{step.error} {error}")
+        if run.answer_type is None:
+            step.action_output = str(told)
+        else:
+            refused = told
+        step.error = told
     step.is_final_answer = refused is None
     yield from _finish(run, step)
     if refused is not None:

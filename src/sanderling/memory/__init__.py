@@ -1,5 +1,6 @@
 """What an agent remembers: steps, how they read as messages, and the append-only history."""
 
+from ._callbacks import CallbackRegistry, StepCallbacks
 from ._calls import calls_as_text, joined_observations
 from ._compaction import Compaction, recalled
 from ._forms import (
@@ -26,12 +27,14 @@ from ._steps import (
 __all__ = [
     "ActionStep",
     "AgentMemory",
+    "CallbackRegistry",
     "Compaction",
     "FinalAnswerStep",
     "Form",
     "History",
     "MemoryStep",
     "PlanningStep",
+    "StepCallbacks",
     "SystemPromptStep",
     "TaskStep",
     "ToolCall",

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 LOOKUP = "recall"
 _CHARACTERS = 4  # of a token, about; what is measured here need not be exact
 _IMAGE = 1_000  # tokens of an image, about
+_LEFT = 0.75  # of the limit, after a compaction: so much can come before the next one
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,16 +25,17 @@ class Compaction:
     """A history processor that puts short notes in the place of old outputs.
 
     When the conversation has grown beyond `max_tokens`, what the steps before the last ones had
-    shown (observations and images) is replaced by notes, all of it at once. From then on the
+    shown (observations and images) is replaced by notes, all of it at once; where that leaves more
+    than three quarters of `max_tokens`, more steps follow, up to the last but one. From then on the
     messages stay as they are until the limit is reached again, so that the provider's prompt cache
     keeps hitting in between. The system prompt, the tasks, what the model itself said and the last
-    steps are never touched, and nothing is summarised by a model. The memory keeps everything: an
+    step are never touched, and nothing is summarised by a model. The memory keeps everything: an
     agent that has this processor has a tool ``recall``, with which its model looks up what a note
     stands for.
 
     Attributes:
         max_tokens: About how large the conversation may become; a token counts as four characters.
-        keep_steps: How many of the last steps stay as they are.
+        keep_steps: How many of the last steps stay as they are, where they are not too large.
         min_characters: Outputs that are shorter stay as well.
         excerpt: How many characters of an output its note shows.
 
@@ -69,7 +71,8 @@ class _Compactor:
     def __call__(self, messages: Sequence[ChatMessage]) -> list[ChatMessage]:
         given = list(messages)
         shown = self._shown(given)
-        if sum(map(self._size, shown)) > self._settings.max_tokens and self._compact():
+        size, limit = sum(map(self._size, shown)), self._settings.max_tokens
+        if size > limit and self._compact(size - int(limit * _LEFT)):
             shown = self._shown(given)
         return shown
 
@@ -89,19 +92,25 @@ class _Compactor:
             known = self._sizes[id(message)] = (message, tokens_of(message))
         return known[1]
 
-    def _compact(self) -> bool:
-        """Makes notes of all that is old by now; returns whether there was anything."""
+    def _compact(self, excess: int) -> bool:
+        """Makes notes of all that is old by now, and of more if that does not save `excess` tokens.
+
+        The last step stays in any case. Returns whether there was anything.
+        """
         steps = self._memory.steps
         actions = [place for place, step in enumerate(steps) if isinstance(step, ActionStep)]
         end = actions[-self._settings.keep_steps] if len(actions) > self._settings.keep_steps else 0
         before = len(self._notes)
-        for place in range(self._done, end):
+        for place in range(self._done, actions[-1] if actions else 0):
+            if place >= end and excess <= 0:
+                break
+            self._done = place + 1
             step = steps[place]
             if isinstance(step, ActionStep):
                 for message in step.messages():
                     if (note := self._note(message, place)) is not None:
                         self._notes[id(message)] = (message, note)
-        self._done = max(self._done, end)
+                        excess -= self._size(message) - self._size(note)
         return len(self._notes) > before
 
     def _note(self, message: ChatMessage, place: int) -> ChatMessage | None:

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from ._approval import Deny as Deny
     from ._approval import Edit as Edit
     from ._async import AsyncPerformer as AsyncPerformer
-    from ._callbacks import CallbackRegistry as CallbackRegistry
-    from ._callbacks import StepCallbacks as StepCallbacks
     from ._control import Control as Control
     from ._delegates import Delegate as Delegate
     from ._delegates import Errand as Errand
@@ -25,7 +23,7 @@ if TYPE_CHECKING:
     from ._limits import Meter as Meter
     from ._limits import Price as Price
     from ._limits import RunLimits as RunLimits
-    from ._limits import out_of_time as out_of_time
+    from ._limits import time_limit as time_limit
     from ._policies import Consult as Consult
     from ._policies import Policy as Policy
     from ._policies import Scope as Scope
@@ -40,7 +38,6 @@ __getattr__, __dir__, __all__ = lazy(
         "ApprovalPolicy": "._approval",
         "ApprovalRequest": "._approval",
         "AsyncPerformer": "._async",
-        "CallbackRegistry": "._callbacks",
         "Consult": "._policies",
         "Control": "._control",
         "Delegate": "._delegates",
@@ -57,9 +54,8 @@ __getattr__, __dir__, __all__ = lazy(
         "RunLimits": "._limits",
         "Scope": "._policies",
         "Services": "._services",
-        "StepCallbacks": "._callbacks",
         "adrive": "._drivers",
         "drive": "._drivers",
-        "out_of_time": "._limits",
+        "time_limit": "._limits",
     },
 )

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 from sanderling.errors import AgentLimitError
 from sanderling.loop import CallTool, Effect, Event, Generate, Notify
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from sanderling.loop import Run
     from sanderling.messages import TokenUsage
 
+    from ._control import Control
     from ._policies import Scope
 
 _FINAL_ANSWER = "final_answer"
@@ -89,11 +92,11 @@ class Meter:
     """
 
     def __init__(self, limits: RunLimits) -> None:
-        self._limits = limits
+        self.limits = self._limits = limits
         self._lock = threading.Lock()
         self._steps = self._calls = self._tokens = 0
         self._cost = 0.0
-        self._in_step: set[Run] = set()
+        self._in_step: WeakSet[Run] = WeakSet()
         self._refusals: set[AgentLimitError] = set()
 
     def has_raised(self, error: Exception) -> bool:
@@ -163,6 +166,17 @@ class Meter:
         return error
 
 
-def out_of_time(seconds: float) -> AgentLimitError:
-    """Returns the error of a run that took too long."""
-    return AgentLimitError(f"The run has used the {seconds:g} seconds that it may use.")
+@contextmanager
+def time_limit(control: Control, seconds: float | None) -> Iterator[None]:
+    """Stops a run with an `AgentLimitError` when it takes longer than so many seconds."""
+    if seconds is None:
+        yield
+        return
+    error = AgentLimitError(f"The run has used the {seconds:g} seconds that it may use.")
+    timer = threading.Timer(seconds, control.stop, [error])
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()

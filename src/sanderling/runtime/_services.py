@@ -19,9 +19,9 @@ from sanderling.errors import (
     AgentToolExecutionError,
 )
 from sanderling.loop import CallTool, CheckAnswer, Effect, NestedEvent, Notify, Outcome
+from sanderling.memory import CallbackRegistry
 from sanderling.messages import ChatMessage
 
-from ._callbacks import CallbackRegistry
 from ._checks import call_check
 from ._control import Control
 from ._limits import Meter

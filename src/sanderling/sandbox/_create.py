@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
@@ -18,6 +19,7 @@ ExecutorType: TypeAlias = Literal[
 ]
 DEFAULT_OUTPUT = 50_000
 DEFAULT_TOOL_CALLS = 10_000
+_SETTINGS = ("timeout_seconds", "max_print_outputs_length", "max_tool_calls")
 _BACKENDS = {
     "auto": (".backends._auto", "AutoBackend"),
     "local": (".backends._local", "LocalBackend"),
@@ -106,7 +108,7 @@ def create_interpreter(
             settings = {"imports": additional_authorized_imports, **settings}
         if executor_type != "auto":
             settings.pop("cpu_seconds", None)  # the interpreter's business, where it can be kept
-            _require_known(executor_type, backend, settings)
+        _require_known(executor_type, backend, settings)
         return RemoteInterpreter(
             backend(**settings),
             imports=additional_authorized_imports,
@@ -120,6 +122,7 @@ def create_interpreter(
     if executor_type == "inprocess":
         from .backends._inprocess import InProcessInterpreter
 
+        _require_known(executor_type, InProcessInterpreter, settings)
         return InProcessInterpreter(
             imports=additional_authorized_imports,
             timeout_seconds=timeout_seconds,
@@ -131,13 +134,18 @@ def create_interpreter(
     raise ValueError(f'There is no executor type {executor_type!r}. Choose of: "{known}".')
 
 
-def _require_known(place: str, backend: type, settings: Mapping[str, object]) -> None:
-    known = inspect.signature(backend).parameters
-    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values()):
-        return  # the provider's SDK knows more
-    for name in settings:
-        if name not in known:
+def _require_known(
+    executor_type: str, make: Callable[..., object], settings: Iterable[str]
+) -> None:
+    parameters = inspect.signature(make).parameters
+    if any(one.kind is one.VAR_KEYWORD for one in parameters.values()):
+        return
+    for setting in settings:
+        if setting not in parameters:
+            known = sorted({*parameters, *_SETTINGS} - {"imports", "max_output"})
+            close = difflib.get_close_matches(setting, known, n=1)
+            hint = f" Did you mean {close[0]!r}?" if close else ""
             raise TypeError(
-                f'executor_type="{place}" has no setting {name!r}. It has: '
-                f"{', '.join(sorted(known.keys() - {'imports'}))}."
+                f'executor_type="{executor_type}" has no setting {setting!r}.{hint} '
+                f"Its settings are: {', '.join(known)}."
             )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
-from sanderling.memory import ActionStep, MemoryStep
+from ._steps import ActionStep, MemoryStep
 
 StepCallback: TypeAlias = Callable[..., Any]
 StepCallbacks: TypeAlias = (

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from sanderling.memory import ActionStep, MemoryStep, TaskStep
-from sanderling.runtime import CallbackRegistry
+from sanderling.memory import ActionStep, CallbackRegistry, MemoryStep, TaskStep
 
 STEP = ActionStep(step_number=1)
 
