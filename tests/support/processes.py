@@ -36,9 +36,10 @@ def zygotes(pid: int | None = None) -> set[int]:
 
 
 def _guards(pid: int) -> bool:
-    """Whether a process has nothing open but what leads nowhere: no zygote can do without."""
+    """Whether the children of a process live in a PID namespace that it is not in itself."""
+    spaces = Path(f"/proc/{pid}/ns")
     try:
-        return len(list(Path(f"/proc/{pid}/fd").iterdir())) <= 3
+        return (spaces / "pid").readlink() != (spaces / "pid_for_children").readlink()
     except OSError:
         return False
 

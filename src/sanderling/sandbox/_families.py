@@ -80,6 +80,9 @@ class Families:
         control: The descriptor of the socket that leads to it.
         next_notice: `lockdown.next_notice`.
         answer: `lockdown.answer`.
+
+    Attributes:
+        host_is_gone: Whether `serve` has ended because there is no host any more.
     """
 
     def __init__(
@@ -94,6 +97,7 @@ class Families:
         self._members: dict[int, _Member] = {}
         self._poll = select.poll()
         self._handlers: dict[int, Callable[[], object]] = {}
+        self.host_is_gone = False
         self._leaving = False
         self._strays_until = 0.0  # how long to look for the last of a family that was ended
         self._poll.register(control, select.POLLIN)
@@ -121,7 +125,8 @@ class Families:
                 elif kind == b"leave":
                     self._leaving = True
                 else:
-                    return None  # the host is gone
+                    self.host_is_gone = True
+                    return None
             for number in ready:
                 # What one handler closes, the next may open under the same number. So no handler
                 # takes it for granted that there is something to read.

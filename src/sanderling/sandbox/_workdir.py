@@ -34,13 +34,14 @@ class WorkFolder:
     """A private folder that lives as long as this object is not removed.
 
     The folder is locked (``flock``) while its process lives. So folders whose process was killed
-    are told apart, and the next process that makes one removes them.
+    are told apart: what watches over the zygote removes them at once, where there is such a guard,
+    or else the next process that makes one.
     """
 
     def __init__(self) -> None:
         root = Path(tempfile.gettempdir())
         _sweep(root)
-        self.path = tempfile.mkdtemp(prefix=_PREFIX, dir=root)
+        self.path = tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=root)
         try:
             self._lock: int | None = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError:
@@ -131,21 +132,36 @@ def _opened(path: str, base: int | None, flags: int) -> int:
     return syscall("openat2", base, os.fsencode(path), how, len(how))
 
 
+def clear_up_after(pid: int, root: str) -> None:
+    """Removes what a process that has ended left behind, and nothing of one that lives.
+
+    Args:
+        pid: Its number, which is part of the names of its folders.
+        root: The folder that they lie in.
+    """
+    for path in Path(root).glob(f"{_PREFIX}{pid}-*"):
+        _remove_unlocked(path, 0.0)
+
+
 @functools.cache
 def _sweep(root: Path) -> None:
     for path in root.glob(f"{_PREFIX}*"):
-        with contextlib.suppress(OSError):  # somebody else's, in use, or swept by another process
-            found = path.lstat()
-            age = time.time() - found.st_mtime
-            if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
-                continue
-            lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if age > _LEFT_BEHIND:
-                    remove_tree(str(path))
-            finally:
-                os.close(lock)
+        _remove_unlocked(path, _LEFT_BEHIND)
+
+
+def _remove_unlocked(path: Path, older: float) -> None:
+    with contextlib.suppress(OSError):  # somebody else's, in use, or swept by another process
+        found = path.lstat()
+        age = time.time() - found.st_mtime
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+            return
+        lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if age >= older:
+                remove_tree(str(path))
+        finally:
+            os.close(lock)
 
 
 def remove_tree(root: str, seconds: float = math.inf) -> None:

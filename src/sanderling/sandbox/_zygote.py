@@ -1,9 +1,13 @@
-"""The process that locked processes are forked from: ``_zygote.py <descriptor> <modules>``.
+"""The process that locked processes are forked from.
+
+It is started as ``_zygote.py <descriptor> <modules> <host> <folder>``.
 
 A fresh interpreter takes tens of milliseconds, a fork of one that stands ready a few. This process
 is never locked itself and runs no foreign code. It loads the kernel and the lock-down by path, for
 the package that they belong to, and the rest of the host's code, stay outside the walls; and it
-imports the modules that it was asked for, a list with commas.
+imports the modules that it was asked for, a list with commas. Where it has a PID namespace of its
+own, what guards that removes the work folders of a host that was killed: the host is known by its
+number, and its folders lie in the one that is named last.
 
 The descriptor is a packet socket, whose other end the host alone holds; its end is ours, too:
 
@@ -31,21 +35,27 @@ import importlib
 import json
 import os
 import resource
+import select
 import struct
 import sys
 
 _PAGE = resource.getpagesize()
+_HOST_IS_GONE = 3  # exit status
+_LAST_BREATH = 10.0  # seconds for a host that is killed to end
 
 
 def main() -> None:
     """Stands ready. In each child it serves, and does not return."""
     control, modules = int(sys.argv[1]), sys.argv[2].split(",") if sys.argv[2] else []
+    host, folder = int(sys.argv[3]), sys.argv[4]
     del sys.argv[1:]
     here = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - pathlib costs time
     sys.path.insert(0, here)
     lockdown = importlib.import_module("lockdown")
     lockdown.harden_process((0, 1, 2, control))
-    own_numbers = lockdown.enter_pid_namespace()
+    own_numbers = lockdown.enter_pid_namespace(
+        host, lambda status: _clear_up_after(host, folder, status)
+    )
     lockdown.die_with_parent()
     kernel = importlib.import_module("kernel")
     copying = importlib.import_module("_copy")
@@ -67,7 +77,7 @@ def main() -> None:
     standing = families.Families(control, lockdown.next_notice, lockdown.answer)
     ends = standing.serve()
     if ends is None:
-        return
+        sys.exit(_HOST_IS_GONE if standing.host_is_gone else 0)
     # By way of numbers that are none of theirs, so that neither is put in the place of the other.
     ends = [fcntl.fcntl(end, fcntl.F_DUPFD, copying.GUARD + 1) for end in ends]
     for end, place in zip(ends, (copying.CHANNEL, copying.GUARD), strict=True):
@@ -88,6 +98,21 @@ def main() -> None:
         return {**layers, "pid namespace": own_numbers}
 
     kernel.serve(copying.CHANNEL, copying.CHANNEL, lock, copier)
+
+
+def _clear_up_after(host: int, folder: str, status: int) -> None:
+    """Removes what the host has left behind, if it has ended, or is at it just now."""
+    try:
+        pidfd = os.pidfd_open(host)
+    except ProcessLookupError:
+        pass
+    else:
+        patience = _LAST_BREATH if status == _HOST_IS_GONE else 0
+        if not select.select([pidfd], [], [], patience)[0]:
+            return
+    here = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - pathlib costs time
+    sys.path.insert(0, os.path.dirname(os.path.dirname(here)))  # noqa: PTH120 - as above
+    importlib.import_module("sanderling.sandbox._workdir").clear_up_after(host, folder)
 
 
 def _preload(modules: "list[str]") -> None:

@@ -113,7 +113,7 @@ def host(folder: Path, mode: str) -> subprocess.Popen[str]:
 
 
 @pytest.mark.parametrize("mode", ["idle", "busy"])
-def test_no_process_outlives_a_host_that_is_killed(tmp_path: Path, mode: str) -> None:
+def test_nothing_outlives_a_host_that_is_killed(tmp_path: Path, mode: str) -> None:
     killed = host(tmp_path, mode)
     left = offspring(killed.pid)
     assert len(left) >= 3  # a zygote and its guard, a locked process, and perhaps a copy of that
@@ -122,6 +122,7 @@ def test_no_process_outlives_a_host_that_is_killed(tmp_path: Path, mode: str) ->
         killed.kill()
         killed.communicate()
         assert all(end(10) for end in ends), "something lives on"
+    assert list(tmp_path.iterdir()) == [], "a work folder is left"
 
 
 def test_a_host_that_ends_leaves_nothing(tmp_path: Path) -> None:

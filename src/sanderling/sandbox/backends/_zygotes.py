@@ -15,6 +15,7 @@ import socket
 import struct
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -82,9 +83,10 @@ class _Zygote:
         with theirs:
             number = theirs.fileno()
             command = [sys.executable, "-I", "-B", "-X", "utf8", str(_ENTRY), str(number)]
+            command += [",".join(sorted(modules)), str(os.getpid()), tempfile.gettempdir()]
             try:
                 self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and file
-                    [*command, ",".join(sorted(modules))],
+                    command,
                     env=environment(self._home.path if self._home else "/"),
                     cwd="/",
                     stdin=subprocess.DEVNULL,

@@ -3,19 +3,28 @@
 Source: pid_namespaces(7), user_namespaces(7).
 """
 
+import contextlib
 import os
+import select
+import signal
+from collections.abc import Callable
 
-from ._linux import PR_SET_CHILD_SUBREAPER, prctl, syscall
+from ._linux import PR_SET_CHILD_SUBREAPER, PR_SET_PDEATHSIG, prctl, syscall
 
 _NEW_USER, _NEW_PID = 0x10000000, 0x20000000
 
 
-def enter_pid_namespace() -> bool:
+def enter_pid_namespace(host: int, afterwards: "Callable[[int], None]") -> bool:
     """Goes on in a new process: where the machine lets us, the first of a new PID namespace.
 
-    This process stays behind as a guard: it ends with the new one, which dies with it. Where there
-    is no namespace to be had, this process goes on itself, and becomes the one that its orphaned
-    descendants belong to, as the first of a namespace is.
+    This process stays behind as a guard: it ends with the new one, which dies with it, and kills it
+    when the host has ended. Where there is no namespace to be had, this process goes on itself, and
+    becomes the one that its orphaned descendants belong to, as the first of a namespace is.
+
+    Args:
+        host: The number of the process that all of this is for.
+        afterwards: What the guard does when all processes of the namespace have ended; it gets the
+            exit status of the first one.
 
     Returns:
         Whether there is a namespace.
@@ -37,9 +46,22 @@ def enter_pid_namespace() -> bool:
     if first:
         # It has no descriptor of ours to keep open: who waits for its end must see it.
         syscall("close_range", 3, 0xFFFFFFFF, 0)
-        _, status = os.waitpid(first, 0)
-        os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
+        prctl(PR_SET_PDEATHSIG, 0)
+        code = _end_of(first, host)
+        try:
+            afterwards(code)
+        finally:
+            os._exit(code & 0xFF)
     return True
+
+
+def _end_of(first: int, host: int) -> int:
+    """Waits for the end of a child, and brings it about once the host has ended; its status."""
+    with contextlib.suppress(ProcessLookupError):  # the host has ended already
+        select.select([os.pidfd_open(first), os.pidfd_open(host)], [], [])
+    os.kill(first, signal.SIGKILL)  # to one that has ended it means nothing
+    _, status = os.waitpid(first, 0)
+    return os.waitstatus_to_exitcode(status)
 
 
 def map_to_itself(user: int, group: int) -> None:

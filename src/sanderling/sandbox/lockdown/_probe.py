@@ -33,10 +33,11 @@ except LockdownError as error:
 """
 
 _ENTER_PID_NAMESPACE = """
+import os
 import sys
 sys.path.insert(0, sys.argv[1])
 from lockdown._pid_namespace import enter_pid_namespace
-sys.exit(0 if enter_pid_namespace() else 1)
+sys.exit(0 if enter_pid_namespace(os.getppid(), lambda _: None) else 1)
 """
 PID_NAMESPACE = "pid namespace"
 
