@@ -378,7 +378,6 @@ def test_a_run_is_interrupted_within_a_step_of_ones_own(driver: Driver) -> None:
     thread.start()
     with pytest.raises(AgentInterruptedError):
         driver.run(agent, "Go.")
-    assert not end.is_set()
     end.set()
     thread.join()
 

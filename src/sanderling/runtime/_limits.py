@@ -92,7 +92,7 @@ class Meter:
     """
 
     def __init__(self, limits: RunLimits) -> None:
-        self.limits = self._limits = limits
+        self.limits = limits
         self._lock = threading.Lock()
         self._steps = self._calls = self._tokens = 0
         self._cost = 0.0
@@ -115,14 +115,14 @@ class Meter:
                 return reply
             case CallTool() if effect.name != _FINAL_ANSWER:
                 with self._lock:
-                    self._admit("tool calls", self._calls, self._limits.tool_calls)
+                    self._admit("tool calls", self._calls, self.limits.tool_calls)
                     self._calls += 1
             case Notify(step=ActionStep()):
                 self._in_step.discard(scope.run)
         return (yield effect)
 
     def _admit_request(self, scope: Scope) -> None:
-        limits = self._limits
+        limits = self.limits
         self._admit("tokens", self._tokens, limits.tokens)
         if limits.cost is not None:
             self._price(scope)
@@ -133,7 +133,7 @@ class Meter:
             self._in_step.add(scope.run)
 
     def _count(self, usage: TokenUsage | None, scope: Scope) -> None:
-        limits = self._limits
+        limits = self.limits
         if usage is not None:
             self._tokens += usage.total_tokens
             if limits.cost is not None:
@@ -146,12 +146,12 @@ class Meter:
 
     def _price(self, scope: Scope) -> Price:
         name = scope.model.model_id or ""
-        if name not in self._limits.prices:
+        if name not in self.limits.prices:
             raise self._refusal(
                 f"There is a limit of cost, and no price for the model {name!r}: "
                 f"add RunLimits(prices={{{name!r}: Price(input=…, output=…)}})."
             )
-        return self._limits.prices[name]
+        return self.limits.prices[name]
 
     def _admit(self, what: str, used: float, allowed: float | None) -> None:
         if allowed is not None and used >= allowed:
