@@ -6,7 +6,7 @@ import asyncio
 import re
 
 from sanderling import ChatMessage, CodeAgent, LogLevel, MessageRole, RunResult, ScriptedModel, tool
-from support.processes import sandboxes
+from support.processes import lasting, sandboxes
 
 RUNS = 200
 
@@ -49,4 +49,4 @@ def test_two_hundred_runs_at_once_are_not_mixed_up() -> None:
         tasks = [step for step in result.steps if step["type"] == "TaskStep"]
         assert [step["task"] for step in tasks] == [f"This is run {number}."]
         assert len(result.steps) == 4
-    assert sandboxes() == before
+    assert lasting(sandboxes() - before) == set()

@@ -21,7 +21,7 @@ from sanderling.errors import SandboxCrashed, SandboxError, SandboxTimeout
 from sanderling.sandbox import LocalPythonExecutor, PythonExecutor, create_interpreter
 from sanderling.sandbox._remote import RemoteInterpreter
 from sanderling.sandbox._snapshots import MOST_SNAPSHOTS
-from support.processes import descriptors, offspring, sandboxes, settle, watch
+from support.processes import descriptors, lasting, offspring, sandboxes, settle, watch
 from support.sandbox import arun, error, run, value
 
 ANY: dict[str, Any] = {"additional_authorized_imports": ["*"]}
@@ -480,7 +480,7 @@ def test_code_cannot_fork_when_a_copy_is_made(python: RemoteInterpreter) -> None
     python._resources.checkpoint.settle()
     await_so_many(2)
     python.close()
-    assert sandboxes() == set()
+    assert lasting(sandboxes()) == set()
 
 
 @pytest.mark.parametrize(
@@ -508,7 +508,7 @@ def test_who_spoils_the_copying_harms_nobody_else(python: RemoteInterpreter, cod
         error(other, END)
         assert value(other, "x") == 1
     python.close()
-    assert sandboxes() == set()
+    assert lasting(sandboxes()) == set()
 
 
 def test_a_copy_that_never_comes_is_not_waited_for_without_end(
@@ -520,7 +520,7 @@ def test_a_copy_that_never_comes_is_not_waited_for_without_end(
     result = run(python, "1")  # it still waits in its hook
     assert result.error is not None
     python.close()
-    assert sandboxes() == set()
+    assert lasting(sandboxes()) == set()
 
 
 def test_signals_reach_the_own_family_and_nobody_else(python: RemoteInterpreter) -> None:

@@ -49,6 +49,16 @@ def sandboxes(pid: int | None = None) -> set[int]:
     return {child for zygote in zygotes(pid) for child in children(zygote)}
 
 
+def lasting(processes: set[int]) -> set[int]:
+    """Those of the processes that do not end in time: some were told to just before."""
+    found = set()
+    for pid in processes:
+        with contextlib.suppress(ProcessLookupError), watch(pid) as ends:
+            if not ends(10):
+                found.add(pid)
+    return found
+
+
 def descriptors() -> set[str]:
     """What this process has open: each number, and what it leads to."""
     found = set()

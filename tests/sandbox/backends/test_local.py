@@ -21,7 +21,7 @@ import pytest
 from sanderling.errors import SandboxUnavailable
 from sanderling.sandbox import CodeResult, create_interpreter
 from sanderling.sandbox.backends._local import LocalBackend
-from support.processes import descriptors, offspring, sandboxes, settle, watch
+from support.processes import descriptors, lasting, offspring, sandboxes, settle, watch
 from support.sandbox import ainterpreter, arun, error, interpreter, run, value
 
 ANY: dict[str, Any] = {"additional_authorized_imports": ["*"]}
@@ -312,7 +312,7 @@ def test_a_process_that_cannot_lock_itself_is_not_used(folder: Path) -> None:
     impossible = interpreter(file_bytes=1 << 70)
     with impossible as python, pytest.raises(SandboxUnavailable, match=r"FSIZE.*inprocess"):
         python.open()
-    assert sandboxes() == set()
+    assert lasting(sandboxes()) == set()
 
 
 def test_a_start_that_is_cancelled_leaves_nothing(folder: Path) -> None:
