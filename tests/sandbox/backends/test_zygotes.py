@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import gc
 import os
@@ -19,7 +20,7 @@ import pytest
 from sanderling.errors import SandboxUnavailable
 from sanderling.sandbox import create_interpreter
 from sanderling.sandbox.backends._local import LocalBackend, preload
-from sanderling.sandbox.kernel import PRELOADABLE
+from sanderling.sandbox.backends._zygotes import Zygotes
 from support.processes import descriptors, offspring, resident, sandboxes, settle, watch, zygotes
 from support.sandbox import error, interpreter, value
 
@@ -211,18 +212,29 @@ def test_who_has_little_memory_does_not_get_it(numpy_loaded: None) -> None:
         assert value(python, "import sys; 'numpy' in sys.modules") is False
 
 
-def test_a_zygote_that_is_replaced_stays_for_its_sandboxes(numpy_loaded: None) -> None:
-    with interpreter(**ANY) as python:
-        value(python, "import numpy; x = 1")
-        before = zygotes()
-        further = next(name for name in PRELOADABLE if not loads({name}, **ANY))
-        assert preload(frozenset({further}), 30)
-        assert loads({"numpy", further}, **ANY)
-        assert value(python, "x") == 1
-        assert before < zygotes()
-    settle()
-    assert not before <= zygotes()
-    assert loads({"numpy", further}, **ANY)
+@pytest.fixture
+def own_family(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Zygotes that have loaded nothing yet, whatever the tests before have imported."""
+    family = Zygotes(os.getpid())
+    monkeypatch.setattr("sanderling.sandbox.backends._local.zygotes", lambda _: family)
+    yield
+    atexit.unregister(family._close)
+    family._close()
+
+
+def test_a_zygote_that_is_replaced_stays_for_its_sandboxes(own_family: None) -> None:
+    before = zygotes()
+    assert preload(frozenset({"numpy"}), 30)
+    (first,) = zygotes() - before
+    with watch(first) as ends:
+        with interpreter(**ANY) as python:
+            value(python, "import numpy; x = 1")
+            assert preload(frozenset({"sympy"}), 30)
+            assert loads({"numpy", "sympy"}, **ANY)
+            assert value(python, "x") == 1
+            assert not ends(0)
+        assert ends(10)
+    assert loads({"numpy", "sympy"}, **ANY)
 
 
 @contextlib.contextmanager
