@@ -37,10 +37,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @contextlib.contextmanager
 def nothing_left(folder: Path) -> Iterator[None]:
     settle()
-    before = offspring(), descriptors()
+    processes, open_before = offspring(), descriptors()
     yield
     gc.collect()
-    assert (offspring(), descriptors()) == before
+    assert lasting(offspring() - processes) == set()
+    assert descriptors() == open_before
     assert list(folder.iterdir()) == []
 
 
