@@ -98,7 +98,7 @@ EXCEPTIONS: dict[str, dict[tuple[str, str], str]] = {
 
 # Places that take seconds to start: only the cases of these modules are run in both forms there,
 # since the drivers are the same for every place.
-IN_BOTH_FORMS = {name: {"test_tools"} for name in ("wasm", "e2b", "modal", "blaxel")}
+IN_BOTH_FORMS = {name: {"test_tools"} for name in ("docker", "wasm", "e2b", "modal", "blaxel")}
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
