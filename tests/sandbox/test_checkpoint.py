@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from sanderling.sandbox import create_interpreter
-from sanderling.sandbox._checkpoint import SAVED, SHARE, Pace
+from sanderling.sandbox._checkpoint import LATEST, PAUSE, SAVED, SHARE, Pace
 from sanderling.sandbox._remote import RemoteInterpreter
 from support.processes import sandboxes, watch, zygotes
 from support.sandbox import error, value
@@ -47,17 +47,21 @@ def test_what_was_saved_up_is_enough_for_a_while_and_comes_back() -> None:
             assert pace.allows()
             pace.spent(0.9 * SAVED / 20)
         pace.spent(100)
+        clock.time += 0.9 * LATEST
         assert not pace.allows()
-        clock.time += 1 + SAVED / SHARE * 1.1
+        clock.time += 0.1 * LATEST + SAVED / SHARE * 1.1
 
 
-def test_steps_a_second_apart_have_a_copy_each_whatever_it_costs() -> None:
+def test_where_a_model_thinks_between_steps_each_has_a_copy_whatever_it_costs() -> None:
     clock = Clock()
     pace = Pace(clock)
-    for _ in range(100):
-        assert pace.allows()
+    for pause in (PAUSE, 0.9 * PAUSE) * 5:
+        clock.time += 0.1
+        pace.step_ends()
+        clock.time += pause
+        pace.step_begins()
+        assert pace.allows() == (pause >= PAUSE)
         pace.spent(100)
-        clock.time += 1.01
 
 
 @pytest.fixture

@@ -13,18 +13,19 @@ from ._snapshots import Arriving, CopyableLink, Pages, arrived, order
 if TYPE_CHECKING:
     from ._session import Buffers
 
-SHARE, SAVED = 0.03, 0.01  # of the time; seconds
-_APART = 1.0  # seconds from one step to the next, where each has its copy whatever that costs
+SHARE, SAVED = 0.01, 0.005  # of the time; seconds
+PAUSE = 0.2  # seconds between two steps, where each has its copy whatever that costs
+LATEST = 10.0  # seconds after a copy, where there may be another one whatever that costs
 _FAULT = 2.5e-6  # seconds to copy a page that is written to, measured in a virtual machine
 
 
 class Pace:
-    """Keeps the time that copies take below a `SHARE` of all time.
+    """Keeps the time that copies take below a `SHARE` of all time, where steps are in a hurry.
 
     A copy takes milliseconds, or more of a large process. Where a model writes the code, it is
     there before the next step. A program that runs one step right after another would wait for
     little else, and each step would be slower than the code is. What was not spent is saved up, to
-    `SAVED`: it is enough for a few copies. No debt is larger than what a second earns.
+    `SAVED`: it is enough for a copy or two. No debt is larger than what `LATEST` seconds earn.
 
     Args:
         now: The clock.
@@ -33,18 +34,27 @@ class Pace:
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
         self._saved = SAVED
-        self._at = now()
+        self._at = self._ended = now()
+        self._paused = 0.0
+
+    def step_ends(self) -> None:
+        """Takes note that a pause begins."""
+        self._ended = self._now()
+
+    def step_begins(self) -> None:
+        """Takes note that the pause is over."""
+        self._paused = self._now() - self._ended
 
     def allows(self) -> bool:
         """Returns whether a copy may be made now."""
         now = self._now()
         self._saved = min(SAVED, self._saved + (now - self._at) * SHARE)
         self._at = now
-        return self._saved > 0
+        return self._saved > 0 or self._paused >= PAUSE
 
     def spent(self, seconds: float) -> None:
         """Takes note of what a copy took."""
-        self._saved = max(self._saved - seconds, -SHARE * _APART)
+        self._saved = max(self._saved - seconds, -SHARE * LATEST)
 
 
 class Checkpoint:
@@ -85,6 +95,7 @@ class Checkpoint:
         """Pauses a kernel, and has it copied before, in the time that nobody waits for it."""
         self._untouched = False
         self.behind += 1
+        self._pace.step_ends()
         self._count_faults(link)
         if self.wanted and self._may_ask():
             self._ask(link, say, pause=True)
@@ -93,6 +104,7 @@ class Checkpoint:
 
     def before_step(self, link: CopyableLink, say: Callable[[Buffers], None]) -> None:
         """Lets a kernel go on."""
+        self._pace.step_begins()
         self.settle()
         link.resume()
         if self.wanted and (self._stale or (self.behind and self._may_ask())):
