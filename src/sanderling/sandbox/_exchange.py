@@ -138,7 +138,7 @@ class Exchange:
     def greet(self, link: Link) -> Wire:
         """Says hello to a new kernel, and what it must know."""
         wire = Wire(link.socket)
-        self._resources.link, self._resources.wire = link, wire
+        self._resources.hold(link, wire)
         self._session = self._new_session()
         self._clock = StepClock(START, 0.0)
         self._watch = self._new_watch()
@@ -301,7 +301,7 @@ class Exchange:
         """Puts a copy in the place of the kernel."""
         wire = Wire(link.socket)
         with self.lock:
-            self._resources.link, self._resources.wire = link, wire
+            self._resources.hold(link, wire)
             self._session = self._new_session(ready=True)
         wire.send(self._session.tools(self._tools))
         self._rest_kernel()

@@ -122,13 +122,9 @@ class StepWatch:
         self._next = 0.0
         self._usage = Usage()
         self._before = Usage()
-
-    @property
-    def needed(self) -> bool:
+        kept = (limits.workdir_bytes, limits.workdir_files, limits.max_threads, cpu_seconds)
+        self.needed = any(limit is not None for limit in kept)
         """Whether there is anything to look for."""
-        known = self._limits
-        kept = (known.workdir_bytes, known.workdir_files, known.max_threads, self._cpu_seconds)
-        return any(limit is not None for limit in kept)
 
     def start_step(self) -> None:
         """Takes note of what was used up before."""

@@ -18,21 +18,23 @@ class Resources:
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
         self.link: Link | None = None
+        self.copyable: CopyableLink | None = None
+        """The kernel, if it is of a kind that can be copied and paused."""
         self.wire: Wire | None = None
         self.checkpoint = Checkpoint()
         self.snapshots = Snapshots()
         self.busy = False
         self.closed = False
 
-    @property
-    def copyable(self) -> CopyableLink | None:
-        """The kernel, if it is of a kind that can be copied and paused."""
-        return self.link if isinstance(self.link, CopyableLink) else None
+    def hold(self, link: Link, wire: Wire) -> None:
+        """Takes a kernel."""
+        self.link, self.wire = link, wire
+        self.copyable = link if isinstance(link, CopyableLink) else None
 
     def drop(self) -> str:
         """Ends the kernel, if there is one; tells how it ended."""
         link, wire = self.link, self.wire
-        self.link = self.wire = None
+        self.link = self.copyable = self.wire = None
         story = "" if link is None else link.kill()
         if wire is not None:
             wire.close()
