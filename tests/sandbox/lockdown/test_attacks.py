@@ -23,6 +23,8 @@ def test_an_attack_is_stopped(locked: Station, namespaces: bool, attack: Attack)
 )
 def test_it_is_the_walls_that_stop_it(locked: Station, attack: Attack) -> None:
     ended = locked.run(attack.code, lock=False)
+    if attack.name == "extended attribute" and ended.said == "ENOTSUP":
+        pytest.skip("the file system has no extended attributes")
     try:
         assert ended.said not in attack.outcomes
     finally:
