@@ -24,6 +24,7 @@ from sanderling import (
 )
 from sanderling.agents._prompts import checked_templates, load_templates, render
 from sanderling.loop import CodeTags, extract_code
+from sanderling.sandbox import create_executor
 from support.tools import add, greet
 
 NAMES = ["code_agent", "structured_code_agent", "toolcalling_agent"]
@@ -122,6 +123,21 @@ def test_parallel_is_spoken_of_where_code_has_it() -> None:
     assert "parallel(" not in code_agent(executor=lambda code: (None, "")).system_prompt
     other = Other([add], ScriptedModel([]), verbosity_level=LogLevel.OFF)
     assert "parallel(" not in other.system_prompt
+
+
+@pytest.mark.parametrize("structured", [False, True])
+def test_walls_are_spoken_of_where_there_are_some(structured: bool) -> None:
+    def told(**kwargs: Any) -> bool:
+        agent = code_agent(use_structured_outputs_internally=structured, **kwargs)
+        return "shut off from the network" in agent.system_prompt
+
+    with LocalPythonExecutor() as ours, create_executor("inprocess") as without_walls:
+        assert told(executor=ours)
+        assert not told(executor=without_walls)
+    assert told()
+    assert told(executor_type="auto")
+    assert not told(executor_type="inprocess")
+    assert not told(executor=lambda code: (None, ""))
 
 
 @pytest.mark.parametrize("tools", [[], [add, Slow()]])

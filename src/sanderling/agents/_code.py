@@ -145,6 +145,7 @@ class CodeAgent(MultiStepAgent):
             code_block_opening_tag=self._tags.opening,
             code_block_closing_tag=self._tags.closing,
             has_parallel=self._has_parallel,
+            is_shut_off=self._is_shut_off,
             **self._prompt_variables(),
         )
 
@@ -156,6 +157,16 @@ class CodeAgent(MultiStepAgent):
         from sanderling.sandbox import InterpreterExecutor
 
         return isinstance(self.executor, InterpreterExecutor)
+
+    @property
+    def _is_shut_off(self) -> bool:
+        """Whether code surely reaches nothing but its work folder and the tools."""
+        if self.executor is None:
+            ours = type(self).create_python_executor is _create_python_executor
+            return ours and self.executor_type in _SHUT_OFF
+        from sanderling.sandbox import DockerExecutor, LocalPythonExecutor, WasmExecutor
+
+        return isinstance(self.executor, LocalPythonExecutor | DockerExecutor | WasmExecutor)
 
     def _must_be_said(self) -> list[tuple[str, object]]:
         return [
@@ -236,6 +247,7 @@ class CodeAgent(MultiStepAgent):
 
 
 _create_python_executor = CodeAgent.create_python_executor
+_SHUT_OFF = ("auto", "docker", "local", "wasm")
 
 
 def _pair_of_tags(given: object) -> CodeTags:

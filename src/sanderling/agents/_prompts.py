@@ -64,8 +64,9 @@ class PromptTemplates(TypedDict):
     Attributes:
         system_prompt: Opens every conversation; knows ``tools`` and ``managed_agents`` (dicts by
             name), ``custom_instructions``, and for an agent that writes code
-            ``authorized_imports``, ``code_block_opening_tag``, ``code_block_closing_tag`` and
-            ``has_parallel`` (whether code can call `parallel`).
+            ``authorized_imports``, ``code_block_opening_tag``, ``code_block_closing_tag``,
+            ``has_parallel`` (whether code can call `parallel`) and ``is_shut_off`` (whether it
+            surely has no network and no files of the machine).
         planning: For plans.
         managed_agent: For an agent that works for another one.
         final_answer: For the answer at the limit of steps.
