@@ -3,6 +3,7 @@ from __future__ import annotations
 import tempfile
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,14 @@ def test_it_runs_code_by_itself() -> None:
         output, logs, is_final = python("import numpy\nnumpy.arange(3).sum()")
         assert (output, logs, is_final) == (3, "", False)
         assert python("x").output == 20
+
+
+@pytest.mark.parametrize(
+    ("code", "told"), [(None, "not NoneType$"), (5, "not int$"), (b"5", "not bytes; decode")]
+)
+def test_what_is_no_text_is_no_code(code: Any, told: str) -> None:
+    with LocalPythonExecutor() as python, pytest.raises(TypeError, match=told):
+        python(code)
 
 
 def test_tools_run_in_the_calling_thread() -> None:

@@ -117,7 +117,16 @@ class InterpreterExecutor(PythonExecutor):
         self._interpreter.set_variables(variables)
 
     def __call__(self, code: str, state: Mapping[str, object] | None = None) -> CodeOutput:
-        """Runs code. See `PythonExecutor.__call__`."""
+        """Runs code. See `PythonExecutor.__call__`.
+
+        Raises:
+            TypeError: `code` is no text.
+        """
+        if not isinstance(code, str):
+            raise TypeError(
+                f"an executor runs code given as text, not {type(code).__name__}"
+                + ("; decode() it first" if isinstance(code, bytes) else "")
+            )
         if state:
             self.send_variables(state)
         result = self._run(code)
