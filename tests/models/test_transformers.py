@@ -139,6 +139,15 @@ def test_stop_sequences_end_the_model_at_their_token(hello: TransformersModel, d
     assert door.ask(hello, stop_sequences=["world!?"]).text == "Hello world!"
 
 
+@doors
+def test_stop_sequences_as_a_parameter(hello: TransformersModel, door: Door) -> None:
+    model = TransformersModel(hello.model_id, stop=["world"])
+    assert door.ask(model).text == "Hello "
+    assert door.ask(model, stop_sequences=["o wo"]).text == "Hell"
+    assert door.ask(hello, stop="o wo").text == "Hell"
+    assert model.to_dict()["stop"] == ["world"]
+
+
 def test_text_that_takes_several_tokens_is_whole(folder: Path) -> None:
     model = TransformersModel(str(saying_model(folder / "bytes", [" a"])), max_tokens=5)
     spoken: list[str] = []
