@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from sanderling._show import text_of
+from sanderling._show import quoted, text_of
 from sanderling.errors import (
     AgentError,
     AgentParsingError,
@@ -141,7 +141,7 @@ class ToolAction:
                 f"Your reply cannot be read as a tool call: {type(error).__name__}: {error}"
             ) from error
         if not calls:
-            raise AgentParsingError(f"Your reply calls no tool. It was:\n{text[:2_000]}")
+            raise AgentParsingError(f"Your reply calls no tool. {quoted(text)}")
         return calls
 
 
