@@ -74,6 +74,9 @@ class LocalModel(Model):
         self._given_capabilities = as_settings("capabilities", capabilities)
         self._capabilities = capabilities_of(self.provider, model_id, capabilities)
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_loaded": None}  # copies find the weights by their settings
+
     def _deltas(
         self, question: Question, cancelled: threading.Event
     ) -> Generator[ChatMessageStreamDelta, None, None]:
