@@ -343,6 +343,7 @@ class MultiStepAgent(WithConversation, ByHand, OldNames):
             ),
             own_policies=self._governance.for_run(conversation.memory),
             control=Control(caller.control if caller else None),
+            warned=self._warned,
         )
         if self._calls_tools and is_overridden(self, "execute_tool_call", ByHand):
             from ._overrides import by_execute_tool_call
@@ -387,6 +388,9 @@ class MultiStepAgent(WithConversation, ByHand, OldNames):
             return bound
 
         return agent
+
+    def _warned(self, warning: str) -> None:
+        self.logger.log(warning, style="yellow")
 
     def _returned(self, course: Course, return_full_result: bool | None) -> Any:
         full = self.return_full_result if return_full_result is None else return_full_result
