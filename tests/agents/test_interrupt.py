@@ -41,12 +41,36 @@ def code(*lines: str) -> str:
     return "Thinking.\n<code>\n" + "\n".join(lines) + "\n</code>"
 
 
+class Flag:
+    """An event that a signal finds set or not, and never in between.
+
+    What a signal raises amid the Python code of `threading.Event` may leave its lock taken.
+    """
+
+    def __init__(self) -> None:
+        self._unset = threading.Lock()
+        self.clear()
+
+    def set(self) -> None:
+        with contextlib.suppress(RuntimeError):  # it is set already
+            self._unset.release()
+
+    def clear(self) -> None:
+        self._unset.acquire(blocking=False)
+
+    def wait(self, timeout: float) -> bool:
+        is_set = self._unset.acquire(timeout=timeout)
+        if is_set:
+            self.set()
+        return is_set
+
+
 class Busy:
     """Tells when something is in progress, so that it can be interrupted just then."""
 
     def __init__(self) -> None:
-        self.begun = threading.Event()
-        self.over = threading.Event()
+        self.begun = Flag()
+        self.over = Flag()
 
     @contextlib.contextmanager
     def interrupting(self, agent: MultiStepAgent) -> Iterator[None]:
