@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from sanderling import LogLevel, ToolCallingAgent
 from sanderling.errors import AgentParsingError
 from sanderling.messages import (
     ChatMessage,
@@ -341,6 +342,23 @@ def test_a_class_with_arguments_of_its_own_is_told_to_save_them() -> None:
     with pytest.raises(TypeError, match=r"missing .*'url'\..*give it a method to_dict\(self\)"):
         Grown.from_dict(Grown("here").to_dict())
     assert Saved.from_dict(Saved("here").to_dict()).url == "here"
+
+
+class Bare(Model):
+    """A user's model that does not call the constructor of `Model`."""
+
+    def __init__(self, reply: str) -> None:
+        self.reply = reply
+
+    def generate(self, messages: Sequence[MessageLike], *_: Any, **__: Any) -> ChatMessage:
+        return ChatMessage(MessageRole.ASSISTANT, self.reply)
+
+
+def test_a_class_that_does_not_call_our_constructor_has_the_usual_settings() -> None:
+    model = Bare('{"name": "final_answer", "arguments": {"answer": 42}}')
+    agent = ToolCallingAgent([], model, verbosity_level=LogLevel.OFF)
+    assert agent.run("What is it?") == 42
+    assert model.to_dict() == {"model_id": None}
 
 
 def test_what_is_left_of_an_address_is_kept() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 from sanderling.messages import (
@@ -64,6 +65,12 @@ class Model:
     provider: ClassVar[str] = ""
     profile: ModelProfile | None = None
     _missing_secrets: tuple[str, ...] = ()
+    # A class of the user's may have an __init__ that does not call this one.
+    flatten_messages_as_text: bool = False
+    tool_name_key: str = "name"
+    tool_arguments_key: str = "arguments"
+    model_id: str | None = None
+    kwargs: Mapping[str, Any] = MappingProxyType({})
 
     def __init__(
         self,
