@@ -24,6 +24,7 @@ from sanderling import (
     PlanningStep,
     ScriptedModel,
     TaskStep,
+    TokenUsage,
     ToolCallingAgent,
     ToolOutput,
 )
@@ -231,6 +232,35 @@ def test_an_answer_from_memory(how: str) -> None:
     failed = by_hand(how, agent, "provide_final_answer", "What is it?")
     assert "no network" in failed
     assert failed.token_usage is None
+
+
+@both
+@pytest.mark.parametrize(
+    ("agent", "problem"),
+    [
+        (coder(says("")), "Your reply holds no code to run. It was empty.\n"),
+        (caller(says("  ")), "Your reply calls no tool. It was empty.\n"),
+        (
+            coder(says(""), use_structured_outputs_internally=True),
+            "Your reply is not the JSON object that is wanted. It was empty.\n",
+        ),
+    ],
+)
+def test_an_empty_reply_is_called_empty(agent: MultiStepAgent, problem: str, how: str) -> None:
+    step = ActionStep(step_number=1)
+    agent.model = ScriptedModel([says("")])
+    take(agent, step, how)
+    assert isinstance(step.error, AgentParsingError)
+    assert str(step.error).startswith(problem)
+
+
+@both
+def test_an_answer_without_a_word_says_why(how: str) -> None:
+    agent = caller(says("", finish_reason="length"))
+    answer = by_hand(how, agent, "provide_final_answer", "What is it?")
+    assert "cut off at the model's output limit" in answer
+    assert "max_tokens" in answer
+    assert answer.token_usage == TokenUsage(10, 2)
 
 
 @both

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import itertools
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -17,12 +16,9 @@ from sanderling import (
     ActionStep,
     AgentInterruptedError,
     ChatMessage,
-    ChatMessageStreamDelta,
     CodeAgent,
     CodeOutputDelta,
     LogLevel,
-    MessageRole,
-    Model,
     MultiStepAgent,
     NestedEvent,
     RunResult,
@@ -32,84 +28,11 @@ from sanderling import (
 )
 from support.drivers import AsyncDriver, Driver, both_drivers
 from support.play import says
-
-PATIENCE = 15.0  # far below the hour for which everything here would wait
-HOUR = 3600.0
+from support.stuck import HOUR, PATIENCE, Busy, Endless, Stuck, StuckClient
 
 
 def code(*lines: str) -> str:
     return "Thinking.\n<code>\n" + "\n".join(lines) + "\n</code>"
-
-
-class Busy:
-    """Tells when something is in progress, so that it can be interrupted just then."""
-
-    def __init__(self) -> None:
-        self.begun = threading.Event()
-        self.over = threading.Event()
-
-    @contextlib.contextmanager
-    def interrupting(self, agent: MultiStepAgent) -> Iterator[None]:
-        def interrupt() -> None:
-            if self.begun.wait(PATIENCE):
-                agent.interrupt()
-
-        thread = threading.Thread(target=interrupt)
-        thread.start()
-        try:
-            yield
-        finally:
-            self.begun.set()
-            self.over.set()
-            thread.join()
-
-
-class Stuck(Model):
-    """Answers once with code, and then never."""
-
-    def __init__(self, busy: Busy, *first: str) -> None:
-        super().__init__(model_id="stuck")
-        self._busy = busy
-        self._first = list(first)
-
-    def generate(self, messages: Sequence[Any], *args: Any, **kwargs: Any) -> ChatMessage:
-        if self._first:
-            return ChatMessage(MessageRole.ASSISTANT, self._first.pop(0))
-        self._busy.begun.set()
-        self._busy.over.wait(HOUR)
-        raise ConnectionError("nobody wants to know any more")
-
-
-class StuckClient(Stuck):
-    """The same with asyncio."""
-
-    def __init__(self, busy: Busy, *first: str) -> None:
-        super().__init__(busy, *first)
-        self.ended = threading.Event()
-
-    async def agenerate(self, messages: Sequence[Any], *args: Any, **kwargs: Any) -> ChatMessage:
-        if self._first:
-            return ChatMessage(MessageRole.ASSISTANT, self._first.pop(0))
-        self._busy.begun.set()
-        try:
-            await asyncio.Event().wait()
-        finally:
-            self.ended.set()
-        raise AssertionError("unreachable")
-
-
-class Endless(Model):
-    """Streams for ever."""
-
-    def __init__(self, busy: Busy) -> None:
-        super().__init__(model_id="endless")
-        self._busy = busy
-
-    def generate_stream(self, messages: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
-        yield ChatMessageStreamDelta("On ")
-        self._busy.begun.set()
-        while True:
-            yield ChatMessageStreamDelta("and on ")
 
 
 def in_this_thread(call: Callable[[], Any]) -> Any:

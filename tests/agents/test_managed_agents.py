@@ -254,6 +254,24 @@ def test_two_managers_share_an_agent_at_the_same_time(driver: Driver) -> None:
 
 
 @both_drivers
+def test_a_callback_of_a_managed_agent_finds_the_steps_of_each_call(driver: Driver) -> None:
+    def keep(step: FinalAnswerStep, agent: MultiStepAgent) -> None:
+        calls.append([type(each).__name__ for each in agent.memory.steps])
+
+    calls: list[list[str]] = []
+    child = coder(
+        [code("x = 1"), code("final_answer(x)"), code("final_answer(2)")],
+        "worker",
+        step_callbacks={FinalAnswerStep: keep},
+    )
+    replies = [code("worker('One.')"), code("worker('Two.')"), code("final_answer(3)")]
+    manager = coder(replies, managed_agents=[child])
+    driver.run(manager, "Go.")
+    assert calls == [["TaskStep", "ActionStep", "ActionStep"], ["TaskStep", "ActionStep"]]
+    assert manager.managed_agents["worker"].memory.steps == []
+
+
+@both_drivers
 def test_the_summary_of_the_work_comes_with_the_report(driver: Driver) -> None:
     @tool
     def look(where: str) -> str:

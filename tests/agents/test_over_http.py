@@ -28,6 +28,7 @@ STEPS = (
     "Now I convert.\n<code>\ndollars = convert(euros=tea)\nprint(dollars)\n</code>",
     "That is it.\n<code>\nfinal_answer(f'{dollars:.2f} dollars')\n</code>",
 )
+FINAL = {"name": "final_answer", "arguments": '{"answer": "4.5"}'}
 EACH = TokenUsage(11, 7)  # what the server counts for each reply
 
 
@@ -192,3 +193,30 @@ def test_cancelling_a_run_ends_the_request_that_waits() -> None:
 
     with serving(Answer("", stall=True)) as server:
         asyncio.run(main(server.url))
+
+
+@both_drivers
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+def test_a_call_without_a_name_is_an_error_of_its_step(driver: Driver, streamed: bool) -> None:
+    def calls(**function: str) -> Answer:
+        call = {"index": 0, "id": "call-1", "type": "function", "function": function}
+        return streams({"tool_calls": [call]}) if streamed else says(None, tool_calls=[call])
+
+    answers = [calls(arguments='{"product": "tea"}'), calls(**FINAL)]
+    with serving(*answers) as server:
+        agent = ToolCallingAgent(
+            [price], model(server.url), stream_outputs=streamed, verbosity_level=LogLevel.OFF
+        )
+        assert driver.run(agent, "What is tea?") == "4.5"
+        told = json.dumps(server.requests[1].body["messages"])
+    assert "does not name a tool" in told
+    assert "price, final_answer" in told
+    assert '"name": ""' not in told  # which servers refuse
+
+
+@both_drivers
+def test_a_code_agent_goes_by_the_text_beside_a_call_without_a_name(driver: Driver) -> None:
+    nameless = {"index": 0, "id": "call-1", "type": "function", "function": {"arguments": "{}"}}
+    answer = streams("<code>\nfinal_answer(42)\n</code>", {"tool_calls": [nameless]})
+    with serving(answer) as server, code_agent(server.url, stream_outputs=True) as agent:
+        assert driver.run(agent, "What is it?") == 42

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -138,6 +139,23 @@ def test_without_an_answer_at_the_limit_the_model_is_made_to_give_one() -> None:
     assert player.names[-2:] == ["ActionStep", "FinalAnswerStep"]
     assert player.events[-2] is last
     assert run.usage == TokenUsage(30, 6)
+
+
+@pytest.mark.parametrize(
+    ("last_word", "told"),
+    [
+        (says("", finish_reason="length"), r"limit \(2 tokens\).*Raise the model's max_tokens"),
+        (says("<think>and so on", finish_reason="length"), "output limit"),
+        (says(""), "The model's answer was empty"),
+    ],
+)
+def test_an_answer_at_the_limit_without_a_word_is_told_as_such(
+    last_word: ChatMessage, told: str
+) -> None:
+    player = Player([says("x", ("add", {"a": 1, "b": 2})), last_word], call=add)
+    run = a_run(max_steps=1)
+    assert re.search(told, play(player, run))
+    assert re.search(f"Reached max steps.*{told}", str(actions(run)[-1].error))
 
 
 def test_a_refused_answer_goes_back_to_the_model() -> None:

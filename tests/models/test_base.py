@@ -12,10 +12,12 @@ from typing import Any
 
 import pytest
 
+from sanderling import LogLevel, ToolCallingAgent
 from sanderling.errors import AgentParsingError
 from sanderling.messages import (
     ChatMessage,
     ChatMessageStreamDelta,
+    JSONObject,
     MessageLike,
     MessageRole,
     TokenUsage,
@@ -321,6 +323,42 @@ def test_secrets_are_found_wherever_they_are(settings: dict[str, Any], missing: 
     assert "s3cret" not in json.dumps(data)
     assert data["missing_secrets"] == [missing]
     assert "new" in str(Model.from_dict(data, **{missing: "new"}).kwargs)
+
+
+class Grown(Model):
+    """A user's model with arguments of its own."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(model_id="grown")
+        self.url = url
+
+
+class Saved(Grown):
+    def to_dict(self) -> JSONObject:
+        return {"url": self.url}
+
+
+def test_a_class_with_arguments_of_its_own_is_told_to_save_them() -> None:
+    with pytest.raises(TypeError, match=r"missing .*'url'\..*give it a method to_dict\(self\)"):
+        Grown.from_dict(Grown("here").to_dict())
+    assert Saved.from_dict(Saved("here").to_dict()).url == "here"
+
+
+class Bare(Model):
+    """A user's model that does not call the constructor of `Model`."""
+
+    def __init__(self, reply: str) -> None:
+        self.reply = reply
+
+    def generate(self, messages: Sequence[MessageLike], *_: Any, **__: Any) -> ChatMessage:
+        return ChatMessage(MessageRole.ASSISTANT, self.reply)
+
+
+def test_a_class_that_does_not_call_our_constructor_has_the_usual_settings() -> None:
+    model = Bare('{"name": "final_answer", "arguments": {"answer": 42}}')
+    agent = ToolCallingAgent([], model, verbosity_level=LogLevel.OFF)
+    assert agent.run("What is it?") == 42
+    assert model.to_dict() == {"model_id": None}
 
 
 def test_what_is_left_of_an_address_is_kept() -> None:

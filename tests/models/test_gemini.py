@@ -86,6 +86,15 @@ def test_parameters(door: Door) -> None:
     assert request.body["new_one"] == {"a": 1}
 
 
+@doors
+def test_the_longest_reply_of_one_call(door: Door) -> None:
+    with serving(says(door), says(door)) as server:
+        door.ask(model(server), max_tokens=6)
+        door.ask(model(server, max_tokens=5), max_tokens=6)
+    sent = [request.body["generationConfig"] for request in server.requests]
+    assert sent == [{"maxOutputTokens": 6}, {"maxOutputTokens": 5}]
+
+
 def test_the_server_is_not_told_the_limit_of_silence_as_that_of_a_reply() -> None:
     with serving(DIALECT.whole(Reply())) as server:
         model(server, timeout=5).generate(HELLO)

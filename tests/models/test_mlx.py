@@ -85,6 +85,7 @@ def test_stop_sequences(hello: MLXModel, door: Door) -> None:
     reply = door.ask(hello, stop_sequences=["never", "o wo"])
     assert (reply.text, reply.finish_reason) == ("Hell", "stop")
     assert door.ask(hello, stop_sequences=["world!?"]).text == "Hello world!"
+    assert door.ask(MLXModel(hello.model_id, stop="wor"), stop_sequences=["x"]).text == "Hello "
 
 
 @doors

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sanderling.errors import AgentGenerationError
-from sanderling.messages import ChatMessage, MessageRole, TokenUsage
+from sanderling.messages import ChatMessage, MessageLike, MessageRole, TokenUsage
 from sanderling.models._structured import schema_of, settle, told_and_checked
 from support.doors import HELLO
 
@@ -41,6 +41,17 @@ def test_it_is_not_asked_for_for_ever() -> None:
         asked_with(*['{"n": []}'] * 3)
     with pytest.raises(AgentGenerationError, match="not JSON"):
         asked_with(*["[" * 100_000] * 3)
+
+
+def test_what_was_cut_off_is_named_as_such() -> None:
+    def answer(asked: list[MessageLike]) -> ChatMessage:
+        told.append(ChatMessage.of(asked[-1]).text)
+        return ChatMessage(MessageRole.ASSISTANT, '{"n": ', finish_reason="length")
+
+    told: list[str] = []
+    with pytest.raises(AgentGenerationError, match=r"cut off at the model's output.*max_tok"):
+        settle(told_and_checked(HELLO, SCHEMA), answer)
+    assert "cut off" in told[1]
 
 
 def test_formats() -> None:

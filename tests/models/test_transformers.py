@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import json
+import pickle
 import sys
 import threading
 import weakref
@@ -137,6 +139,21 @@ def test_stop_sequences_end_the_model_at_their_token(hello: TransformersModel, d
     assert reply.token_usage is not None
     assert reply.token_usage.output_tokens == 3
     assert door.ask(hello, stop_sequences=["world!?"]).text == "Hello world!"
+
+
+@doors
+def test_stop_sequences_as_a_parameter(hello: TransformersModel, door: Door) -> None:
+    model = TransformersModel(hello.model_id, stop=["world"])
+    assert door.ask(model).text == "Hello "
+    assert door.ask(model, stop_sequences=["o wo"]).text == "Hell"
+    assert door.ask(hello, stop="o wo").text == "Hell"
+    assert model.to_dict()["stop"] == ["world"]
+
+
+def test_copies_share_the_weights_that_are_loaded(hello: TransformersModel) -> None:
+    for again in (copy.deepcopy(hello), pickle.loads(pickle.dumps(hello))):
+        assert again.generate(HELLO).text == hello.generate(HELLO).text
+        assert again.model is hello.model
 
 
 def test_text_that_takes_several_tokens_is_whole(folder: Path) -> None:

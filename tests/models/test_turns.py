@@ -112,6 +112,20 @@ def test_arguments_are_always_an_object(arguments: object, sent: object) -> None
     assert made.turns[0].blocks[0]["input"] == sent
 
 
+def test_what_cannot_be_encoded_is_written_as_escapes() -> None:
+    broken: JSONObject = {"c\udc80ty": ["B\ud83drn", {"é": 1}]}
+    sent = {"c\\udc80ty": ["B\\ud83drn", {"é": 1}]}
+    anew = talk(ChatMessage(MessageRole.ASSISTANT, None, [call("w\ud83d", broken)]))
+    native: JSONObject = {
+        "provider": "anthropic",
+        "model": "m",
+        "content": [THOUGHT, {**CALL, "input": broken}],
+    }
+    back = talk(ChatMessage(MessageRole.ASSISTANT, None, [call(arguments=broken)], native=native))
+    assert (anew.turns[0].blocks[0]["name"], anew.turns[0].blocks[0]["input"]) == ("w\\ud83d", sent)
+    assert back.turns[0].blocks == [THOUGHT, {**CALL, "input": sent}]
+
+
 @given(st.text())
 def test_a_call_and_its_result_keep_one_name_that_is_allowed(identity: str) -> None:
     made = talk(

@@ -78,6 +78,14 @@ def test_the_longest_reply(door: Door) -> None:
 
 
 @doors
+def test_stop_sequences_as_a_parameter(door: Door) -> None:
+    model = VLLMModel("tiny", stop=["world"])
+    door.ask(model, stop_sequences=["Observation:"])
+    ((_, sampling),) = engine(model).asked
+    assert sampling.stop == ["Observation:", "world"]
+
+
+@doors
 def test_a_schema_or_a_grammar_is_held_to(door: Door) -> None:
     model = VLLMModel("tiny")
     door.ask(model, response_format=FORM)

@@ -4,33 +4,31 @@ from __future__ import annotations
 
 import copy
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Self, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 from sanderling.console import LogLevel
 from sanderling.errors import AgentInterruptedError
 from sanderling.loop import Run, RunStarted
-from sanderling.memory import ActionStep, AgentMemory, SystemPromptStep
+from sanderling.memory import ActionStep, AgentMemory
 from sanderling.runtime import Control, Meter, Services
 
 from ._by_hand import ByHand, Workbench
 from ._conversation import Conversation
 from ._course import Course
-from ._definition import Definition
 from ._governance import as_limits, with_memory
 from ._managed import briefing, report
 from ._old_names import OldNames
 from ._parts import at_least_one, is_overridden
+from ._with_conversation import WithConversation
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from sanderling.loop import Event
     from sanderling.messages import ImageSource
     from sanderling.runtime import RunLimits
     from sanderling.sandbox import Interpreter
 
 
-class MultiStepAgent(Definition, ByHand, OldNames):
+class MultiStepAgent(WithConversation, ByHand, OldNames):
     """Solves tasks in steps: asks a model, does what it says, shows it what came of that.
 
     The agent is a definition. What a run changes (memory, variables, sandbox) belongs to the run:
@@ -82,57 +80,7 @@ class MultiStepAgent(Definition, ByHand, OldNames):
             no name or description, or two arguments contradict each other.
     """
 
-    _conversation: Conversation | None = None
     _calls_tools = False  # in its steps, that is, other than from code
-
-    @property
-    def memory(self) -> AgentMemory:
-        """The memory of the conversation: readable before the first run.
-
-        Another one can be assigned, such as one that was saved, for a run with ``reset=False`` to
-        go on from. Variables and the sandbox stay.
-
-        Raises:
-            TypeError: What is assigned is no `AgentMemory`.
-            AgentError: A run is under way.
-        """
-        return self._current.memory
-
-    @memory.setter
-    def memory(self, memory: AgentMemory) -> None:
-        given: object = memory
-        if not isinstance(given, AgentMemory):
-            raise TypeError(f"the memory must be an AgentMemory, not a {type(given).__name__}")
-        self._current.check_free()
-        self._current.memory = memory
-
-    @property
-    def state(self) -> dict[str, Any]:
-        """The variables that came with the tasks of the conversation.
-
-        Another dict can be assigned. Code keeps the variables that it was given before.
-
-        Raises:
-            TypeError: What is assigned is no dict.
-            AgentError: A run is under way.
-        """
-        return self._current.state
-
-    @state.setter
-    def state(self, state: dict[str, Any]) -> None:
-        given: object = state
-        if not isinstance(given, dict):
-            raise TypeError(f"the state is a dict of values by name, not a {type(given).__name__}")
-        self._current.check_free()
-        self._current.state = state
-
-    def replay(self, detailed: bool = False) -> None:
-        """Prints what happened so far, step by step.
-
-        Args:
-            detailed: Also print what the model was sent in each step.
-        """
-        self.memory.replay(self.logger, detailed)
 
     def _interpreter(self, conversation: Conversation) -> Interpreter:
         """Returns the sandbox of a conversation, opened if need be."""
@@ -285,28 +233,6 @@ class MultiStepAgent(Definition, ByHand, OldNames):
         if conversation is not None and conversation.control is not None:
             conversation.control.stop(AgentInterruptedError("The run was interrupted."))
 
-    def cleanup(self) -> None:
-        """Ends the sandbox of the conversation; a later run starts a new one."""
-        if self._conversation is not None:
-            self._conversation.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.cleanup()
-
-    @property
-    def _current(self) -> Conversation:
-        if self._conversation is None:
-            self._conversation = Conversation(AgentMemory(self.system_prompt))
-        return self._conversation
-
     def _one_step(
         self,
         task: str,
@@ -417,6 +343,7 @@ class MultiStepAgent(Definition, ByHand, OldNames):
             ),
             own_policies=self._governance.for_run(conversation.memory),
             control=Control(caller.control if caller else None),
+            warned=self._warned,
         )
         if self._calls_tools and is_overridden(self, "execute_tool_call", ByHand):
             from ._overrides import by_execute_tool_call
@@ -447,28 +374,6 @@ class MultiStepAgent(Definition, ByHand, OldNames):
             lent,
         )
 
-    def _conversation_for(self, task: str, reset: bool) -> Conversation:
-        if not isinstance(task, str):
-            raise TypeError(f"a task is a text, not {type(task).__name__}")
-        if not task.strip():
-            raise ValueError("the task is empty: say what the agent is to do")
-        prompt = self.system_prompt
-        if not reset and self._conversation is not None:
-            self._conversation.check_free()
-            memory = self._conversation.memory
-            if memory.system_prompt.system_prompt != prompt:
-                memory.system_prompt = SystemPromptStep(prompt)
-            return self._conversation
-        previous, self._conversation = self._conversation, Conversation(AgentMemory(prompt))
-        if previous is not None and not previous.busy:
-            previous.close()
-        return self._conversation
-
-    def _release(self, conversation: Conversation) -> None:
-        """Keeps the sandbox of the conversation that the next run may go on with, and no other."""
-        if conversation is not self._conversation:
-            conversation.close()
-
     def _bound_to(self, conversation: Conversation) -> Callable[[], MultiStepAgent]:
         """Makes the agent that callbacks get to see: its memory is that of their own run."""
         bound: MultiStepAgent | None = None
@@ -483,6 +388,9 @@ class MultiStepAgent(Definition, ByHand, OldNames):
             return bound
 
         return agent
+
+    def _warned(self, warning: str) -> None:
+        self.logger.log(warning, style="yellow")
 
     def _returned(self, course: Course, return_full_result: bool | None) -> Any:
         full = self.return_full_result if return_full_result is None else return_full_result

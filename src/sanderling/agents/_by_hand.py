@@ -9,6 +9,7 @@ from contextlib import aclosing, closing, contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
+from sanderling._show import quoted
 from sanderling.errors import AgentError, AgentGenerationError, AgentParsingError
 from sanderling.loop import (
     CallTool,
@@ -18,6 +19,7 @@ from sanderling.loop import (
     Outcome,
     StepStarted,
     Together,
+    answer_in,
     checked,
 )
 from sanderling.memory import ActionStep
@@ -199,8 +201,7 @@ class ByHand(ABC):
         rationale, found, action = model_output.rpartition(split_token)
         if not found:
             raise AgentParsingError(
-                f"The reply has no {split_token!r} before its action. It was:\n"
-                f"{model_output[:2_000]}"
+                f"The reply has no {split_token!r} before its action. {quoted(model_output)}"
             )
         return rationale.rpartition(split_token)[2].strip(), action.strip()
 
@@ -352,7 +353,10 @@ def _one_answer(bench: Workbench, task: str, images: Sequence[ImageSource] | Non
         reply: ChatMessage = yield Generate(messages)
     except AgentGenerationError as error:
         return FinalText(f"The model could not give an answer: {error}")
-    return FinalText(reply.text, reply)
+    try:
+        return FinalText(answer_in(reply), reply)
+    except AgentParsingError as error:
+        return FinalText(str(error), reply)
 
 
 def _carried_out(loop: Loop, bench: Workbench) -> Any:

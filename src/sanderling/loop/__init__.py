@@ -1,6 +1,6 @@
 """The agent loop: generators without I/O, which yield effects (what they need) and events."""
 
-from ._actions import Action, shorten
+from ._actions import Action, answer_in, shorten
 from ._answers import AnswerType
 from ._code_action import CodeAction
 from ._effects import (
@@ -63,6 +63,7 @@ __all__ = [
     "Together",
     "ToolAction",
     "ToolOutput",
+    "answer_in",
     "checked",
     "code_result_from_dict",
     "code_result_to_dict",

@@ -9,6 +9,7 @@ from sanderling.errors import AgentParsingError
 
 from ._effects import Effect, Generate
 from ._events import ActionOutput, Event, ModelReply
+from ._parsing import without_thinking
 
 if TYPE_CHECKING:
     from sanderling.memory import ActionStep
@@ -37,12 +38,33 @@ def ask(run: Run, step: ActionStep, **request: Any) -> Generator[Effect | Event,
 
 def cut_off(reply: ChatMessage) -> AgentParsingError:
     """Returns what the model is told of a reply that ended at its limit of tokens."""
-    used = f" ({reply.token_usage.output_tokens} tokens)" if reply.token_usage else ""
     return AgentParsingError(
-        f"Your reply was cut off at the model's output limit{used} before the action was complete, "
+        f"Your reply was cut off at {_limit(reply)} before the action was complete, "
         "so nothing was run. Write less: shorter reasoning, and the work in smaller steps. "
         "(For the operator: finish_reason=length; raise the model's max_tokens.)"
     )
+
+
+def answer_in(reply: ChatMessage) -> str:
+    """Returns the text of a reply that is to be an answer by itself.
+
+    Raises:
+        AgentParsingError: There is none.
+    """
+    text = without_thinking(reply.text)
+    if text.strip():
+        return text
+    if reply.finish_reason == "length":
+        raise AgentParsingError(
+            f"The model's answer was cut off at {_limit(reply)} before its first word: all went "
+            "into thinking. Raise the model's max_tokens, or have it think less."
+        )
+    raise AgentParsingError("The model's answer was empty.")
+
+
+def _limit(reply: ChatMessage) -> str:
+    used = f" ({reply.token_usage.output_tokens} tokens)" if reply.token_usage else ""
+    return f"the model's output limit{used}"
 
 
 def shorten(text: str, length: int = MAX_OBSERVATION) -> str:

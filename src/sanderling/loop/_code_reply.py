@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from sanderling._show import quoted
 from sanderling.errors import AgentParsingError
 from sanderling.models import parse_json_tool_calls, read_arguments
 
@@ -120,8 +121,7 @@ class CodeReply:
             code = find_code(self.text, tags)  # the marks are understood all the same
         if code is None:
             raise AgentParsingError(
-                "Your reply is not the JSON object that is wanted. It was:\n"
-                f"{self.text[:2_000]}\n"
+                f"Your reply is not the JSON object that is wanted. {quoted(self.text)}\n"
                 'Reply with one object and nothing else: {"thought": "what you do and why", '
                 '"code": "final_answer(...)"}'
             )

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from textwrap import dedent
 
+from sanderling._show import quoted
 from sanderling.errors import AgentParsingError
 
 MAX_BARE_CODE = 20_000
@@ -74,8 +75,7 @@ def extract_code(text: str, tags: CodeTags, *, cut_off: bool = False) -> str:
     code = find_code(text, tags, cut_off=cut_off)
     if code is None:
         raise AgentParsingError(
-            "Your reply holds no code to run. It was:\n"
-            f"{_shortened(text)}\n"
+            f"Your reply holds no code to run. {quoted(text)}\n"
             "Write your reasoning, then one block of Python between these marks:\n"
             f"{tags.opening}\n# your code\n{tags.closing}\n"
             f"If you have the answer already, give it in such a block:\n"
@@ -239,9 +239,3 @@ def _parsed(text: str) -> ast.Module | None:
         return ast.parse(text.strip())
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         return None
-
-
-def _shortened(text: str, length: int = 2_000) -> str:
-    return (
-        text if len(text) <= length else f"{text[:length]}… ({len(text) - length} more characters)"
-    )

@@ -16,9 +16,9 @@ from sanderling.memory import ActionStep, FinalAnswerStep
 from sanderling.messages import ChatMessage, Timing
 from sanderling.tools.agent_types import handle_agent_output_types
 
+from ._actions import answer_in
 from ._effects import CheckAnswer, Effect, Generate, Notify, Now
 from ._events import ActionOutput, Event, StepStarted
-from ._parsing import without_thinking
 
 if TYPE_CHECKING:
     from ._actions import Action
@@ -118,9 +118,9 @@ def _answer_at_the_limit(run: Run, forced_answer: ForcedAnswer) -> Loop:
         run.count(reply)
         step.model_output_message = reply
         step.token_usage = reply.token_usage
-        step.action_output = without_thinking(reply.text)
+        step.action_output = answer_in(reply)
         if run.answer_type is not None:
-            step.action_output = run.answer_type.read_text(reply.text)
+            step.action_output = run.answer_type.read_text(step.action_output)
     except AgentError as error:
         if run.is_ended_by(error):
             raise

@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from sanderling._show import text_of
+from sanderling._show import quoted, text_of
 from sanderling.errors import (
     AgentError,
     AgentParsingError,
@@ -114,8 +114,15 @@ class ToolAction:
         calls: dict[str, ToolCall] = {}
         for place, call in enumerate(wanted, 1):
             arguments = read_arguments(call)
-            if reply.finish_reason == "length" and isinstance(arguments, str):
+            unreadable = isinstance(arguments, str) or not call.function.name
+            if reply.finish_reason == "length" and unreadable:
                 raise cut_off(reply)
+            if not call.function.name:  # in a history, providers refuse it
+                raise AgentParsingError(
+                    f"Call {place} of your reply does not name a tool, so nothing was called. Its "
+                    f"arguments were: {text_of(arguments):.500}\n"
+                    f"Call one of these by its name: {', '.join(self.tools)}"
+                )
             key = call.id or f"call_{step.step_number}_{place}"
             while key in calls:
                 key += f"_{place}"
@@ -134,7 +141,7 @@ class ToolAction:
                 f"Your reply cannot be read as a tool call: {type(error).__name__}: {error}"
             ) from error
         if not calls:
-            raise AgentParsingError(f"Your reply calls no tool. It was:\n{text[:2_000]}")
+            raise AgentParsingError(f"Your reply calls no tool. {quoted(text)}")
         return calls
 
 

@@ -91,10 +91,11 @@ def agglomerate_stream_deltas(
 ) -> ChatMessage:
     """Joins the deltas of one reply into the message they spell.
 
-    Usage is summed. Tool calls are joined by index, in the order in which they first appear.
+    Usage is summed. Tool calls are joined by index, in the order in which they first appear; the
+    name of a call that never got one is empty.
 
     Raises:
-        ValueError: A piece of a tool call has no index, or a call never got a name.
+        ValueError: A piece of a tool call has no index.
     """
     text: list[str] = []
     reasoning: list[str] = []
@@ -113,9 +114,6 @@ def agglomerate_stream_deltas(
         native = delta.native or native
         for piece in delta.tool_calls or ():
             _join_call(calls, piece)
-    for call in calls.values():
-        if not call.function.name:
-            raise ValueError(f"the stream ended before the tool call {call.id!r} got a name")
     return ChatMessage(
         role=role,
         content="".join(text) if text or not calls else None,

@@ -39,6 +39,7 @@ from ._arguments import as_settings, check_more_than_0, check_text
 from ._base import Model, ToolLike, as_delta
 from ._capabilities import Capabilities, capabilities_of
 from ._clients import Clients
+from ._copies import Shared
 from ._failures import Asked, Failure, Fault, explained, short
 from ._limits import RequestLimits
 from ._messages import roles_of
@@ -143,6 +144,24 @@ class ApiModel(Model):
         self._limits = RequestLimits(requests_per_minute, max_concurrent_requests)
         self._given_client = client
         self._clients = Clients(self.create_client, self.create_async_client, client)
+
+    def __getstate__(self) -> dict[str, Any]:
+        anew = ("_clients", "_retries")  # copies of chance would all wait for the same time
+        state = {name: value for name, value in vars(self).items() if name not in anew}
+        if self._given_client is not None:
+            state["_given_client"] = Shared(
+                self._given_client,
+                f"a {type(self).__name__} with a client of yours cannot be pickled, as the client "
+                "cannot: leave out client=, or make the model anew in the other process",
+            )
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        if isinstance(given := self._given_client, Shared):
+            self._given_client = given.value
+        self._retries = Retries(self._retry)
+        self._clients = Clients(self.create_client, self.create_async_client, self._given_client)
 
     # What a provider writes.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 from sanderling.messages import (
@@ -16,6 +17,7 @@ from ._capabilities import Capabilities, capabilities_of
 from ._settings import (
     MISSING_SECRETS,
     REMOVE_PARAMETER,
+    check_taken,
     loaded,
     saved,
     secrets_in,
@@ -63,6 +65,12 @@ class Model:
     provider: ClassVar[str] = ""
     profile: ModelProfile | None = None
     _missing_secrets: tuple[str, ...] = ()
+    # A class of the user's may have an __init__ that does not call this one.
+    flatten_messages_as_text: bool = False
+    tool_name_key: str = "name"
+    tool_arguments_key: str = "arguments"
+    model_id: str | None = None
+    kwargs: Mapping[str, Any] = MappingProxyType({})
 
     def __init__(
         self,
@@ -204,7 +212,8 @@ class Model:
     def to_dict(self) -> JSONObject:
         """Returns what the model was made with, as JSON: `from_dict` makes an equal one.
 
-        Secrets are left out, and named under ``missing_secrets``.
+        A class with an ``__init__`` of its own returns the arguments of that instead. Secrets are
+        left out, and named under ``missing_secrets``.
         """
         settings = self._settings()
         data = saved(type(self).__name__, settings)
@@ -219,9 +228,14 @@ class Model:
             data: What `to_dict` returned.
             **given: Arguments of ``__init__`` that are added, or win: the secrets, above all, by
                 the names that ``missing_secrets`` has.
+
+        Raises:
+            TypeError: What was saved is not what ``__init__`` takes: a class with an ``__init__``
+                of its own has a ``to_dict`` of its own as well.
         """
         settings = with_given(loaded(data), given)
         missing = warn_of_missing(cls.__name__, settings.pop(MISSING_SECRETS, ()), given)
+        check_taken(cls, settings)
         model = cls(**settings)
         model._missing_secrets = missing
         return model

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from sanderling.errors import AgentGenerationError, ContextLengthError
 
+from ._messages import encodable_all
+
 if TYPE_CHECKING:
     from ._messages import Entry
 
@@ -88,7 +90,7 @@ def _valued_calls(entry: Entry) -> Entry:
 def _valued(call: Entry) -> Entry:
     function = call["function"]
     try:
-        arguments = json.loads(function["arguments"])
+        arguments = encodable_all(json.loads(function["arguments"]))
     except (ValueError, RecursionError):
         return call
     return {**call, "function": {**function, "arguments": arguments}}

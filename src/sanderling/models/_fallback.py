@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
 from contextlib import aclosing, closing
 from typing import TYPE_CHECKING, Any, Self
 
+from sanderling._warn import warn
 from sanderling.errors import AgentGenerationError
 
 from ._base import Model
@@ -16,8 +16,6 @@ from ._settings import MISSING_SECRETS, warn_of_missing
 
 if TYPE_CHECKING:
     from sanderling.messages import ChatMessage, ChatMessageStreamDelta, JSONObject, MessageLike
-
-_log = logging.getLogger("sanderling.models")
 
 
 class FallbackModel(Model):
@@ -160,7 +158,7 @@ class _Failures:
         if self.begun or not isinstance(error, AgentGenerationError):
             return False
         self._errors.append((self._model, error))
-        _log.warning("%s failed, asking the next model: %s", self._model, error)
+        warn(f"{self._model} failed, asking the next model: {error}")
         return True
 
     def together(self) -> AgentGenerationError:

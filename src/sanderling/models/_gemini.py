@@ -53,7 +53,7 @@ class GeminiModel(ApiModel):
         model_id: The model, such as ``"gemini-3-flash"``.
         api_key: By default the environment variable GEMINI_API_KEY or GOOGLE_API_KEY.
         base_url: The address of the server; by default Google's.
-        max_tokens: Tokens of a reply at most, thinking included.
+        max_tokens: Tokens of a reply at most, thinking included; also for a single call.
         thinking: Whether and how the model thinks first, as the API has it:
             ``{"include_thoughts": True, "thinking_level": "high"}``.
         client_kwargs: Further arguments of `google.genai.Client`, such as
@@ -161,7 +161,10 @@ class GeminiModel(ApiModel):
             specific["automatic_function_calling"] = {"disable": True}
             if abilities.tool_choice:
                 specific["tool_config"] = {"function_calling_config": {"mode": "ANY"}}
-        parameters = self._parameters(specific, question.options)
+        options = dict(question.options)
+        if "max_tokens" in options:
+            options["max_output_tokens"] = options.pop("max_tokens")
+        parameters = self._parameters(specific, options)
         known = types.GenerateContentConfig.model_fields
         config = {name: value for name, value in parameters.items() if name in known}
         if others := {name: value for name, value in parameters.items() if name not in known}:

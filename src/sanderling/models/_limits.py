@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from concurrent.futures import Future
 from contextlib import asynccontextmanager, contextmanager
+from typing import Any
 
 from ._arguments import check_more_than_0
+from ._copies import OwnLock
 
 
 class RequestLimits:
@@ -44,10 +45,19 @@ class RequestLimits:
         self.per_minute = per_minute
         self.at_once = at_once
         self._clock, self._sleep, self._asleep = clock, sleep, asleep
-        self._lock = threading.Lock()
+        self._lock = OwnLock()
         self._next = float("-inf")
         self._free = at_once or 0
         self._waiting: deque[Future[None]] = deque()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return RequestLimits, (
+            self.per_minute,
+            self.at_once,
+            self._clock,
+            self._sleep,
+            self._asleep,
+        )
 
     @contextmanager
     def request(self) -> Iterator[None]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import threading
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from ._arguments import check_at_least
 from ._base import Model, ToolLike
 from ._completions import StreamReader
+from ._copies import OwnLock
 from ._gguf import embedded_path, find_model_file
 from ._llama_engine import Engine, EngineSettings, engine
 from ._messages import roles_of, to_chat_messages
@@ -105,7 +105,10 @@ class LlamaCppModel(Model):
         }
         self._engine_settings = EngineSettings(path, n_ctx, n_threads, chat_template)
         self._engine: Engine | None = None
-        self._lock = threading.Lock()
+        self._lock = OwnLock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_engine": None}  # copies find it by its settings
 
     @staticmethod
     def is_available() -> bool:

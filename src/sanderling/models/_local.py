@@ -24,6 +24,7 @@ from ._chat_template import Prompt
 from ._failures import short
 from ._messages import roles_of, to_chat_messages
 from ._profile import ModelProfile, as_profile, profile_setting
+from ._stop import stops_of
 from ._structured import asettle, schema_of, settle, told_and_checked
 from ._twins import aiterate
 
@@ -72,6 +73,9 @@ class LocalModel(Model):
         self.profile = as_profile(profile)
         self._given_capabilities = as_settings("capabilities", capabilities)
         self._capabilities = capabilities_of(self.provider, model_id, capabilities)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_loaded": None}  # copies find the weights by their settings
 
     def _deltas(
         self, question: Question, cancelled: threading.Event
@@ -172,6 +176,17 @@ class LocalModel(Model):
         shown = question.tools if self._capabilities.tools else ()
         tools = [tool.to_json_schema() for tool in shown]
         return Prompt(entries, tools or None, self.apply_chat_template_kwargs)
+
+    def _request(
+        self, question: Question, defaults: Mapping[str, object]
+    ) -> tuple[tuple[str, ...], dict[str, Any]]:
+        """Returns where the reply ends, and the further parameters.
+
+        The stop sequences of the question do not take the place of those that the model, or the
+        call, has as its parameter ``stop``: the reply ends at the first of all.
+        """
+        options = self._parameters(defaults, question.options)
+        return (*question.stops, *stops_of(options.pop("stop", None))), options
 
     @contextmanager
     def _explained(self) -> Iterator[None]:

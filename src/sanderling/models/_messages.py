@@ -17,6 +17,7 @@ from sanderling.messages import (
     MessageRole,
     TextPart,
 )
+from sanderling.messages._content import encodable
 
 from ._arguments import as_settings
 from ._tool_calls import as_object_text
@@ -64,7 +65,7 @@ def to_chat_messages(
             turns[-1][1].append(message)
         else:
             turns.append((role, [message]))
-    return [_entry(role, turn, flatten_as_text) for role, turn in turns]
+    return [encodable_all(_entry(role, turn, flatten_as_text)) for role, turn in turns]
 
 
 def roles_of(role_conversions: RoleConversions | None) -> Mapping[str, str]:
@@ -86,6 +87,22 @@ def roles_of(role_conversions: RoleConversions | None) -> Mapping[str, str]:
         raise ValueError(
             f"custom_role_conversions: {error}; there is: {', '.join(MessageRole.roles())}"
         ) from None
+
+
+def encodable_all(value: Any) -> Any:
+    r"""Returns a JSON value whose texts can be sent: lone surrogates are written as ``\ud800``.
+
+    A model can write them into the arguments of a call, as JSON escapes. Where a text is itself
+    JSON, it has the escapes again.
+    """
+    match value:
+        case str():
+            return encodable(value)
+        case dict():
+            return {encodable_all(key): encodable_all(each) for key, each in value.items()}
+        case list():
+            return [encodable_all(each) for each in value]
+    return value
 
 
 def no_images() -> ValueError:
@@ -138,10 +155,9 @@ def _joined(parts: Iterable[ContentPart]) -> list[Entry]:
 
 
 def _call(call: ChatMessageToolCall) -> Entry:
-    text = as_object_text(call.function.arguments)
-    text = text.encode("utf-8", "backslashreplace").decode()  # an escape to JSON, too
+    arguments = as_object_text(call.function.arguments)
     return {
         "id": call.id,
         "type": call.type,
-        "function": {"name": call.function.name, "arguments": text},
+        "function": {"name": call.function.name, "arguments": arguments},
     }

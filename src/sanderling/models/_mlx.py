@@ -85,9 +85,9 @@ class MLXModel(LocalModel):
     def _deltas(
         self, question: Question, cancelled: threading.Event
     ) -> Generator[ChatMessageStreamDelta, None, None]:
-        options = self._parameters({"max_tokens": _MAX_TOKENS}, question.options)
+        stops, options = self._request(question, {"max_tokens": _MAX_TOKENS})
         engine, prompt = self._engine(), self._prompt(question)
-        with closing(engine.stream(prompt, question.stops, options, cancelled)) as deltas:
+        with closing(engine.stream(prompt, stops, options, cancelled)) as deltas:
             yield from deltas
 
     def _engine(self) -> _Engine:

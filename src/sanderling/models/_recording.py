@@ -27,6 +27,7 @@ from sanderling.errors import AgentError, AgentGenerationError
 from sanderling.messages import ChatMessage, ChatMessageStreamDelta, agglomerate_stream_deltas
 
 from ._base import Model, ToolLike, given_arguments
+from ._copies import OwnLock, Shared
 from ._profile import as_profile
 from ._scripted import spelled
 from ._settings import saved
@@ -56,7 +57,11 @@ class RecordingModel(Model):
         self.model = model
         self.path = Path(path)
         self.profile = model.profile
-        self._lock = threading.Lock()
+        self._lock = Shared(
+            threading.Lock(),
+            "a RecordingModel cannot be pickled: two processes would write into one file. Make one "
+            "for each",
+        )
         header = {
             "format": _FORMAT,
             "version": _VERSION,
@@ -129,7 +134,7 @@ class RecordingModel(Model):
     def _write(self, request: JSONObject, outcome: ChatMessage | AgentError) -> None:
         kind = "error" if isinstance(outcome, AgentError) else "reply"
         entry = {"key": _key(request), "request": request, kind: outcome.dict()}
-        with self._lock, self.path.open("a", encoding="utf-8") as file:
+        with self._lock.value, self.path.open("a", encoding="utf-8") as file:
             file.write(_line(entry))
 
 
@@ -149,7 +154,7 @@ class ReplayModel(Model):
         header, *entries = _read(self.path)
         super().__init__(model_id=header.get("model_id"))
         self.profile = as_profile(header.get("profile"))
-        self._lock = threading.Lock()
+        self._lock = OwnLock()
         self._left: defaultdict[str, deque[Mapping[str, Any]]] = defaultdict(deque)
         for entry in entries:
             self._left[entry["key"]].append(entry)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import random
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from sanderling._warn import warn
 from sanderling.errors import AgentGenerationError
 
 from ._arguments import check_at_least
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_log = logging.getLogger("sanderling.models")
-
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
@@ -32,7 +30,7 @@ class RetryPolicy:
     stream only as long as nothing of it was handed out. Where the provider says how long to wait
     (``Retry-After``), that is how long; otherwise the wait doubles from try to try, and a random
     half of it is left out, so that many clients do not come back at once. Each repeating is logged
-    as a warning of the logger ``sanderling.models``.
+    as a warning of the logger ``sanderling.models``, and told by the agent that waits.
 
     Attributes:
         attempts: How often at most, the first time included.
@@ -145,12 +143,9 @@ class Retries:
         return min(doubled, self.policy.longest_wait) * (1 - self.chance() / 2)
 
     def _tell(self, state: tenacity.RetryCallState) -> None:
-        _log.warning(
-            "Attempt %d of %d failed, the next one is in %.1f s: %s",
-            state.attempt_number,
-            self.policy.attempts,
-            state.upcoming_sleep,
-            " ".join(str(_error(state)).split()),  # what a server says may have many lines
+        warn(
+            f"Attempt {state.attempt_number} of {self.policy.attempts} failed, "
+            f"the next one is in {state.upcoming_sleep:.1f} s: {_error(state)}"
         )
 
 

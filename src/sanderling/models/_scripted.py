@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
@@ -12,6 +11,7 @@ from sanderling.errors import AgentGenerationError
 from sanderling.messages import ChatMessage, ChatMessageStreamDelta, MessageRole, TokenUsage
 
 from ._base import Model, ToolLike, as_delta
+from ._copies import OwnLock
 from ._stop import cut_at_stop, stops_of
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class ScriptedModel(Model):
         self._function = replies if callable(replies) else None
         self._replies: list[Reply] = [] if callable(replies) else list(replies)
         self._next = 0
-        self._lock = threading.Lock()
+        self._lock = OwnLock()
 
     @property
     def remaining(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import enum
+import inspect
 import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
@@ -111,6 +112,23 @@ def warn_of_missing(
             stacklevel=3,
         )
     return missing
+
+
+def check_taken(kind: type, settings: Mapping[str, object]) -> None:
+    """Checks that a class can be made with settings that were saved.
+
+    Raises:
+        TypeError: It takes others.
+    """
+    try:
+        inspect.signature(kind).bind(**settings)
+    except TypeError as error:
+        raise TypeError(
+            f"{kind.__name__} cannot be made from what was saved ({', '.join(settings)}): {error}. "
+            f"Give what is missing: from_dict(data, name=value). If {kind.__name__} has an "
+            "__init__ of its own, give it a method to_dict(self) as well, which returns the "
+            "arguments of that as a dict, by name, without secrets."
+        ) from None
 
 
 def with_given(settings: Mapping[str, Any], given: Mapping[str, object]) -> dict[str, Any]:

@@ -65,6 +65,8 @@ def told_and_checked(messages: Sequence[MessageLike], schema: Mapping[str, Any])
         mistake = _mistake(text, schema)
         if mistake is None:
             return replace(reply, content=text, token_usage=usage)
+        if reply.finish_reason == "length":
+            mistake = "It was cut off at the model's output limit: raise max_tokens."
         asked = [
             *asked,
             ChatMessage(MessageRole.ASSISTANT, reply.text),

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from sanderling._show import quoted
 from sanderling.errors import AgentParsingError
 from sanderling.messages import ChatMessage, ChatMessageToolCall, ChatMessageToolCallFunction
 
-_MAX_SHOWN = 2_000
 _MAX_BROKEN = 200  # objects of a text that may turn out to be none: each costs a look at the rest
 _MAX_LITERAL = 20_000
 _OBJECT = re.compile(r'\{\s*"')
@@ -54,10 +54,8 @@ def parse_json_tool_calls(
     if not calls:
         calls = list(_calls_of(_python_literal(text), keys))
     if not calls:
-        more = len(text) - _MAX_SHOWN
-        rest = f"… ({more} more characters)" if more > 0 else ""
         raise AgentParsingError(
-            f"Your reply calls no tool. It was:\n{text[:_MAX_SHOWN]}{rest}\n"
+            f"Your reply calls no tool. {quoted(text)}\n"
             f'Call one like this: {{"{name_key}": "the tool", "{arguments_key}": {{...}}}}'
         )
     return calls

@@ -53,8 +53,8 @@ class TransformersModel(LocalModel):
         max_tokens: The same.
         apply_chat_template_kwargs: For the chat template, such as ``{"enable_thinking": False}``.
         kv_caches: Of how many conversations the keys and values are kept; 0 for none.
-        **kwargs: For each reply, as ``model.generate`` takes them: ``temperature``, ``top_p``, …
-            and what every `Model` takes.
+        **kwargs: For each reply, as ``model.generate`` takes them: ``temperature``, ``top_p``, …;
+            ``stop``, at which it ends; and what every `Model` takes.
 
     Raises:
         ValueError: `kv_caches` is negative, or the length of replies is not positive.
@@ -121,8 +121,8 @@ class TransformersModel(LocalModel):
         prompt = self._prompt(question, engine.sees)
         if engine.sees:
             prompt = replace(prompt, entries=[_in_parts(entry) for entry in prompt.entries])
-        options = _options(self._parameters({}, question.options))
-        with closing(engine.stream(prompt, question.stops, options, cancelled)) as deltas:
+        stops, given = self._request(question, {})
+        with closing(engine.stream(prompt, stops, _options(given), cancelled)) as deltas:
             yield from deltas
 
     def _engine(self) -> TransformersEngine:

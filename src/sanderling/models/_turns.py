@@ -21,7 +21,7 @@ from sanderling.messages import (
     MessageRole,
 )
 
-from ._messages import Entry, RoleConversions, no_images, roles_of
+from ._messages import Entry, RoleConversions, encodable_all, no_images, roles_of
 from ._tool_calls import as_object
 
 #: What a block of a reply is; thinking, and all that is not known, is sent back as it came.
@@ -180,7 +180,7 @@ def conversation(
         raise ValueError("there is nothing to answer: no message of the conversation says anything")
     if not turns:
         return Conversation([], [Turn("user", system)])
-    return Conversation(system, turns)
+    return Conversation(system, [Turn(turn.role, encodable_all(turn.blocks)) for turn in turns])
 
 
 def _content(message: ChatMessage, writer: BlockWriter, text_only: bool) -> list[Entry]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import gc
 import threading
 import uuid
-from collections.abc import AsyncIterator, Generator, Iterable, Mapping
+from collections.abc import AsyncIterator, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -80,8 +80,8 @@ class VLLMModel(LocalModel):
         reader = engine.model.get_tokenizer()
         prompt = self._prompt(question).read(reader, self.model_id, return_dict=True)
         tokens: list[int] = list(prompt["input_ids"])
-        options = self._parameters(_DEFAULTS, question.options)
-        outputs = engine.write(tokens, _sampling(question, options))
+        stops, options = self._request(question, _DEFAULTS)
+        outputs = engine.write(tokens, _sampling(question, stops, options))
         opened = opens_thinking(reader.decode(tokens[-LAST_TOKENS:]))
         with closing(iterate(outputs)) as pieces:
             yield from split_thinking(_read(pieces, cancelled), opened)
@@ -138,7 +138,7 @@ def _read(
             yield ChatMessageStreamDelta(token_usage=usage, finish_reason=reply.finish_reason)
 
 
-def _sampling(question: Question, options: dict[str, Any]) -> Any:
+def _sampling(question: Question, stops: Sequence[str], options: dict[str, Any]) -> Any:
     from vllm.sampling_params import (  # type: ignore[import-not-found,unused-ignore]
         RequestOutputKind,
         SamplingParams,
@@ -150,6 +150,4 @@ def _sampling(question: Question, options: dict[str, Any]) -> Any:
         options["structured_outputs"] = StructuredOutputsParams(
             json=None if schema is None else dict(schema), grammar=grammar
         )
-    return SamplingParams(
-        **options, stop=list(question.stops) or None, output_kind=RequestOutputKind.DELTA
-    )
+    return SamplingParams(**options, stop=list(stops) or None, output_kind=RequestOutputKind.DELTA)

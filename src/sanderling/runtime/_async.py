@@ -10,6 +10,7 @@ from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from sanderling._bridge import in_thread
+from sanderling._warn import heard
 from sanderling.errors import AgentStoppedError
 from sanderling.loop import (
     CallTool,
@@ -33,10 +34,10 @@ from ._policies import Consult, aunder
 from ._services import Services, as_reply, tool_failure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import AsyncGenerator, Callable
 
     from sanderling.loop import Event
-    from sanderling.messages import ChatMessage
+    from sanderling.messages import ChatMessage, ChatMessageStreamDelta
     from sanderling.sandbox import Interpreter
 
     from ._drivers import AsyncPerformance, AsyncWork
@@ -105,7 +106,8 @@ class AsyncPerformer:
         model = self._services.model
         request = self._services.request(effect)
         try:
-            return as_reply(model, await model.agenerate(**request))
+            with heard(self._services.warned):
+                return as_reply(model, await model.agenerate(**request))
         except Exception as error:
             raise self._services.generation_error(error) from error
 
@@ -114,12 +116,18 @@ class AsyncPerformer:
         try:
             deltas = []
             async with aclosing(self._services.model.agenerate_stream(**request)) as stream:
-                async for delta in stream:
+                while (delta := await self._next(stream)) is not None:
                     deltas.append(delta)
                     yield delta
             yield Done(agglomerate_stream_deltas(deltas))
         except Exception as error:
             raise self._services.generation_error(error) from error
+
+    async def _next(
+        self, stream: AsyncGenerator[ChatMessageStreamDelta, None]
+    ) -> ChatMessageStreamDelta | None:
+        with heard(self._services.warned):
+            return await anext(stream, None)
 
     def _delegate(self, call: CallTool) -> Delegate | None:
         tool = self._services.tools.get(call.name)

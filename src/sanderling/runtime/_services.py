@@ -54,6 +54,7 @@ class Services:
         policies: Around the effects of this run and of the runs beneath it; the first is outermost.
         own_policies: Around those of this run only, inside of the others.
         control: Ends the run from outside.
+        warned: Told, line by line, of what the model warns of while it is waited for.
     """
 
     run: Run
@@ -67,6 +68,7 @@ class Services:
     policies: tuple[Policy, ...] = ()
     own_policies: tuple[Policy, ...] = ()
     control: Control = field(default_factory=Control)
+    warned: Callable[[str], object] | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property

@@ -12,6 +12,7 @@ from contextlib import closing
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
+from sanderling._warn import heard
 from sanderling.loop import (
     CallTool,
     CheckAnswer,
@@ -114,10 +115,11 @@ class Performer:
         request = self._services.request(effect)
         try:
             if not effect.stream:
-                return self._reply(request)
+                with heard(self._services.warned):
+                    return self._reply(request)
             deltas = []
             with closing(self._stream(request)) as stream:
-                while (delta := self._control.call(lambda: next(stream, None))) is not None:
+                while (delta := self._next(stream)) is not None:
                     deltas.append(delta)
                     yield delta
             return agglomerate_stream_deltas(deltas)
@@ -141,6 +143,10 @@ class Performer:
 
         deltas: Iterator[ChatMessageStreamDelta] = iterate(model.agenerate_stream(**request))
         return deltas
+
+    def _next(self, stream: Any) -> Any:
+        with heard(self._services.warned):
+            return self._control.call(lambda: next(stream, None))
 
     def _call(self, effect: CallTool) -> Performance:
         services = self._services

@@ -1,0 +1,44 @@
+"""What models warn of while somebody waits for them: that they are asked again, above all.
+
+Each warning is a record of the logger ``sanderling.models``. As with any library nothing prints
+those, unless the program has set up `logging`; a run shows them on the console of its agent, unless
+the logger ``sanderling`` has a handler that does it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from typing import Final
+
+_package = logging.getLogger("sanderling")
+_package.addHandler(logging.NullHandler())
+_log = logging.getLogger("sanderling.models")
+
+# Worker threads and the private event loop go on with the context of whoever waits for them.
+_listener: Final[ContextVar[Callable[[str], object] | None]] = ContextVar("listener", default=None)
+
+
+def warn(warning: str) -> None:
+    """Tells of something that is no error yet, in one line whatever a server said."""
+    told = " ".join(warning.split())
+    _log.warning("%s", told)
+    if (listener := _listener.get()) is not None and not _is_shown():
+        listener(told)
+
+
+@contextlib.contextmanager
+def heard(listener: Callable[[str], object] | None) -> Iterator[None]:
+    """Has a listener told of what models warn of within."""
+    token = _listener.set(listener)
+    try:
+        yield
+    finally:
+        _listener.reset(token)
+
+
+def _is_shown() -> bool:
+    handlers = (*_package.handlers, *_log.handlers)
+    return any(not isinstance(one, logging.NullHandler) for one in handlers)
