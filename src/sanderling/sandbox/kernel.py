@@ -39,6 +39,7 @@ from __future__ import annotations
 import ast
 import builtins
 import collections
+import contextlib
 import enum
 import errno
 import functools
@@ -56,6 +57,11 @@ import threading
 import traceback
 from types import ModuleType
 from typing import TYPE_CHECKING
+
+try:
+    import mmap
+except ImportError:  # Pythons without an operating system may lack it
+    mmap = None  # type: ignore[assignment]  # there is nothing to keep back then
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
@@ -2348,6 +2354,29 @@ class _Errors(io.TextIOBase):
         self._output.flush()
 
 
+class Reserve:
+    """Address space that is kept back, for the kernel to end a step that has used up all else."""
+
+    _SIZE = 8 << 20
+
+    def __init__(self) -> None:
+        self._kept: mmap.mmap | None = None
+        self.take()
+
+    def take(self) -> None:
+        """Keeps some back, unless memory is short: then the next step needs what there is."""
+        if self._kept is None and mmap is not None:
+            with contextlib.suppress(OSError, MemoryError):
+                mmap.mmap(-1, 4 * self._SIZE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()
+                self._kept = mmap.mmap(-1, self._SIZE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+
+    def give(self) -> None:
+        """Lets the kernel have it."""
+        kept, self._kept = self._kept, None
+        if kept is not None:
+            kept.close()
+
+
 def _limit_threads(most: int) -> None:
     """Refuses threads beyond a number early, with words; whoever evades it meets the host."""
     start = threading.Thread.start
@@ -2416,6 +2445,7 @@ class Kernel:
         self._step: int | None = None
         self._calls = 0
         self._calls_left = 0
+        self._reserve = Reserve()
 
     def _imports(self) -> set[str]:
         return {name for name in PRELOADABLE if name in self._modules}
@@ -2477,12 +2507,21 @@ class Kernel:
             self._interrupts.hold()
         except BaseException as error:
             self._interrupts.hold()  # the signal may have come just before the line above
+            self._reserve.give()
             reply.update(v=None, error=self._workspace.explain(error))
             blobs = []
         if reply["error"] is None:
             for name in self._workspace.kept_by(number)[:_MAX_NOTES]:
                 kind = _type_name(self._workspace.kept(name)[0])
                 reply["text"] = f"{reply['text']}\n<{kind} object, kept in the sandbox as {name!r}>"
+        try:
+            self._tell_end(number, value, reply, blobs)
+        except MemoryError:  # the code has caught its own, and holds on to all it has
+            self._reserve.give()
+            self._tell_end(number, value, reply, blobs)
+        self._reserve.take()
+
+    def _tell_end(self, number: int, value: object, reply: Message, blobs: list[Blob]) -> None:
         self._output.end_step()
         with self._lock:
             self._step = None

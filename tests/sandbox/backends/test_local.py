@@ -242,6 +242,28 @@ def test_limits_can_be_set() -> None:
         assert "grew past" in error(python, "with open('f', 'wb') as f: f.write(bytes(5000))")
 
 
+@pytest.mark.parametrize(
+    "code",
+    [
+        "while True: kept.append(str(len(kept)) * 10)",  # what is told of it needs memory itself
+        """
+for _ in range(1_000):
+    try:
+        while True: kept.append(str(len(kept)) * 10)
+    except MemoryError: pass
+""",
+    ],
+    ids=["told", "caught"],
+)
+def test_memory_that_is_full_to_the_last_byte_costs_no_variables(code: str) -> None:
+    with interpreter(memory_bytes=192 << 20, restore_after_kill=False) as python:
+        value(python, "kept = []")
+        result = run(python, code)
+        assert "used up (limit: 192 MiB)" in str(result.error) or result.error is None
+        assert value(python, "len(kept) > 100_000")
+        assert value(python, "kept.clear(); len([[] for _ in range(100_000)])") == 100_000
+
+
 def test_few_descriptors_are_told_of_where_they_are_missing() -> None:
     with interpreter(open_files=3, **ANY) as python:
         assert value(python, "1 + 1") == 2
