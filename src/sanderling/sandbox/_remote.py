@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import weakref
 from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -60,6 +61,7 @@ class RemoteInterpreter:
             on_imports=on_imports,
             restore_after_kill=restore_after_kill,
         )
+        self._owner = os.getpid()
         self._resources = Resources(backend)
         self._finalizer = weakref.finalize(self, self._resources.close)
         self._exchange = Exchange(self._resources, self._settings)
@@ -144,6 +146,11 @@ class RemoteInterpreter:
 
     @contextlib.contextmanager
     def _claimed(self) -> Iterator[None]:
+        if self._owner != os.getpid():
+            raise RuntimeError(
+                "the interpreter belongs to the process that this one was forked from: create "
+                "another one here"
+            )
         with self._exchange.lock:
             if self._resources.closed:
                 raise RuntimeError("the interpreter is closed: create another one")

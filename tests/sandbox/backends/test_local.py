@@ -164,6 +164,37 @@ def test_it_works_after_a_fork_of_the_host(folder: Path) -> None:
         assert value(python, "2") == 2
 
 
+def test_a_fork_of_the_host_does_not_get_between_the_host_and_its_sandbox(folder: Path) -> None:
+    with interpreter() as python:
+        value(python, "x = 1")
+        read, write = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            told = b""
+            try:
+                run(python, "x = 2")
+            except RuntimeError as refused:
+                told = str(refused).encode()
+            finally:
+                os.write(write, told)
+                os._exit(0)
+        os.close(write)
+        with os.fdopen(read, "rb") as pipe:
+            assert b"create another one here" in pipe.read()
+        os.waitpid(pid, 0)
+        assert value(python, "x") == 1
+
+
+def test_steps_run_in_a_host_that_has_no_descriptors_left() -> None:
+    with interpreter() as python, contextlib.ExitStack() as taken:
+        value(python, "x = 1")
+        with contextlib.suppress(OSError):
+            while True:
+                taken.callback(os.close, os.open(os.devnull, os.O_RDONLY))
+        assert value(python, "x + 1") == 2
+        assert value(python, "sum(range(10_000_000)) > 0") is True  # long enough to be looked at
+
+
 def test_nothing_of_the_host_is_inherited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SECRET_KEY", "hidden")
     with tempfile.TemporaryFile() as secret, interpreter(**ANY) as python:
