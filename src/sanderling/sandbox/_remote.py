@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import weakref
 from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -61,7 +60,6 @@ class RemoteInterpreter:
             on_imports=on_imports,
             restore_after_kill=restore_after_kill,
         )
-        self._owner = os.getpid()
         self._resources = Resources(backend)
         self._finalizer = weakref.finalize(self, self._resources.close)
         self._exchange = Exchange(self._resources, self._settings)
@@ -146,7 +144,7 @@ class RemoteInterpreter:
 
     @contextlib.contextmanager
     def _claimed(self) -> Iterator[None]:
-        if self._owner != os.getpid():
+        if not self._resources.are_ours():
             raise RuntimeError(
                 "the interpreter belongs to the process that this one was forked from: create "
                 "another one here"
@@ -238,6 +236,8 @@ class RemoteInterpreter:
 
     def _abandon(self, wire: Wire) -> None:
         """Ends a step that nobody waits for any more; does nothing after one that has ended."""
+        if not self._resources.are_ours():
+            return  # the process that this one was forked from still waits
         self.interrupt()
         try:
             while self._exchange.running:
@@ -247,6 +247,8 @@ class RemoteInterpreter:
             self._exchange.lost(error)
 
     async def _aabandon(self, wire: Wire) -> None:
+        if not self._resources.are_ours():
+            return
         self.interrupt()
         try:
             while self._exchange.running:

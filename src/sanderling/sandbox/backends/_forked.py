@@ -10,12 +10,14 @@ import socket
 import struct
 import threading
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from sanderling.errors import SandboxUnavailable
-from sanderling.sandbox._snapshots import Pages
 
 from ._process import ending, hung_up, pages
+
+if TYPE_CHECKING:
+    from sanderling.sandbox._snapshots import Pages
 
 _LAST_WORDS = 5.0  # seconds from the death of a process to the report of it
 
