@@ -1882,6 +1882,12 @@ class _Walls:
         if isinstance(error, MemoryError) or number == errno.ENOMEM:
             what = f"the memory of the sandbox is used up{self._size('memory_bytes')}"
             return f"{what}. Variables stay: del large ones, or work in pieces."
+        if "failed to map segment from shared object" in str(error):
+            return (
+                "a compiled library found no room in memory"
+                f"{self._size('memory_bytes')}, or lies in the work folder, where nothing may be "
+                "executed."
+            )
         no_thread = isinstance(error, RuntimeError) and "can't start new thread" in str(error)
         if no_thread and sys.platform != "emscripten":
             return (
@@ -1894,8 +1900,9 @@ class _Walls:
             )
             return f"{what}. What was written before stays: use several files, or write less."
         if number == errno.ENOSPC:
-            limit = self._size("workdir_bytes")
-            return f"the work folder is full{limit}; remove what is not needed any more."
+            limit, files = self._size("workdir_bytes"), self._limits.get("workdir_files")
+            also = "" if files is None else f", or holds the {files:,} files that it may"
+            return f"the work folder is full{limit}{also}; remove what is not needed any more."
         if number in (errno.EMFILE, errno.ENFILE):
             what = f"too many files are open at once{self._count('open_files')}"
             return f"{what}; close them, best by `with open(...) as file:`."

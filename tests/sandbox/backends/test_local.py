@@ -295,6 +295,19 @@ def test_memory_that_is_full_to_the_last_byte_costs_no_variables(code: str) -> N
         assert value(python, "kept.clear(); len([[] for _ in range(100_000)])") == 100_000
 
 
+def test_a_work_folder_in_memory_says_how_many_files_it_may_hold() -> None:
+    with interpreter(workdir_in_memory=True, workdir_files=10) as python:
+        told = error(python, "for n in range(50): open(f'f{n}', 'w').close()")
+        assert "work folder is full (limit: 1 GiB), or holds the 10 files that it may" in told
+
+
+def test_a_library_in_the_work_folder_is_told_why_it_cannot_be_loaded() -> None:
+    with interpreter(memory_bytes=1 << 30, **ANY) as python:
+        value(python, "import _ctypes, shutil; shutil.copy(_ctypes.__file__, 'own.so')")
+        told = error(python, "import ctypes; ctypes.CDLL('./own.so')")
+        assert "no room in memory (limit: 1 GiB), or lies in the work folder" in told
+
+
 def test_few_descriptors_are_told_of_where_they_are_missing() -> None:
     with interpreter(open_files=3, **ANY) as python:
         assert value(python, "1 + 1") == 2
