@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _ctypes
 import asyncio
 import contextlib
 import gc
@@ -301,6 +302,7 @@ def test_a_work_folder_in_memory_says_how_many_files_it_may_hold() -> None:
         assert "work folder is full (limit: 1 GiB), or holds the 10 files that it may" in told
 
 
+@pytest.mark.skipif(not hasattr(_ctypes, "__file__"), reason="this Python is one file")
 def test_a_library_in_the_work_folder_is_told_why_it_cannot_be_loaded() -> None:
     with interpreter(memory_bytes=1 << 30, **ANY) as python:
         value(python, "import _ctypes, shutil; shutil.copy(_ctypes.__file__, 'own.so')")
