@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _ctypes
+import ast
 import asyncio
 import contextlib
 import gc
@@ -137,6 +138,42 @@ def test_a_host_that_ends_leaves_nothing(tmp_path: Path) -> None:
         assert ended.returncode == 0
         assert all(end(10) for end in ends)
     assert list(tmp_path.iterdir()) == []
+
+
+STRANGE_HOST = """
+import os, signal, sys
+told = os.dup(1)
+exec(sys.argv[1])
+from sanderling.sandbox import LocalPythonExecutor
+other = LocalPythonExecutor()
+python = LocalPythonExecutor(["os"], timeout_seconds=0.5)
+other("kept = 1")
+said = []
+for code in ("while True: pass", "import os; os._exit(3)"):
+    try: python(code)
+    except Exception as error: said.append(str(error))
+said += [other("kept").output, other.fork()("kept").output]
+os.write(told, repr(said).encode())
+"""
+
+
+@pytest.mark.parametrize(
+    "strange",
+    [
+        "signal.signal(signal.SIGCHLD, signal.SIG_IGN)",  # then who forks could not wait
+        "signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())",
+        "signal.signal(signal.SIGINT, signal.SIG_IGN)",
+        "os.close(0); os.close(1)",
+    ],
+)
+def test_what_a_host_has_done_to_itself_does_not_reach_its_sandboxes(strange: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", STRANGE_HOST, strange], capture_output=True, text=True, timeout=60
+    )
+    timeout, crash, *kept = ast.literal_eval(done.stdout)
+    assert "exceeded 0.5 s and was stopped" in timeout
+    assert "exit status 3" in crash
+    assert kept == [1, 1]
 
 
 def test_it_outlives_the_thread_that_started_it() -> None:
