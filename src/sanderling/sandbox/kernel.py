@@ -14,7 +14,7 @@ hello    host to kernel  imports, output (characters a step may print), calls (p
                          loader: the source of cloudpickle, where the host has it
 tools    host to kernel  tools: list of name, signature, doc, final
 set      host to kernel  v: variables by name, code
-exec     host to kernel  id, code
+exec     host to kernel  id, code; forget, if an interrupt may have come too late for the last step
 fork     host to kernel  folder: the work folder of the copy of this process that shall be made, or
                          null for the one of now; only where the host has made provision for it
 ret      host to kernel  id of the call, and v (value) with its code, or e (error text)
@@ -2080,14 +2080,24 @@ class Interrupts:
             self.fired = True
             raise KeyboardInterrupt
 
-    def start_step(self) -> None:
-        """Forgets what came before; the model's code may have changed the handler."""
-        self._pending = self.fired = False
+    def listen(self) -> None:
+        """Takes the signals; the model's code may have changed the handler."""
         signal.signal(signal.SIGINT, self._on_signal)
+
+    def forget(self) -> None:
+        """Forgets a signal that came too late for the step it was meant for."""
+        self._pending = False
+
+    def start_step(self) -> None:
+        """Takes note of a new step. A signal that came already may be ahead of its order."""
+        self.fired = False
+        self.listen()
 
     def release(self) -> None:
         """From here on a signal raises: the model's code runs."""
         self._held = 0
+        if self._pending:
+            self._fire()
 
     def hold(self) -> None:
         """From here on a signal waits."""
@@ -2431,6 +2441,7 @@ class Kernel:
         self._channel = channel
         self._copy = copy
         self._interrupts = Interrupts()
+        self._interrupts.listen()
         self._mailbox = Mailbox(channel, self._interrupts)
         hello = self._next_order()
         imports, output, calls = hello["imports"], hello["output"], hello["calls"]
@@ -2475,6 +2486,8 @@ class Kernel:
         while True:
             order = self._next_order()
             if order["t"] == "exec":
+                if order.get("forget"):
+                    self._interrupts.forget()
                 self._execute(order["id"], order["code"])  # type: ignore[arg-type]  # our host wrote it
             elif order["t"] == "set":
                 self._workspace.namespace.update(order["v"])  # type: ignore[call-overload]  # as above
@@ -2488,6 +2501,7 @@ class Kernel:
 
     def _renew_locks(self) -> None:
         """Makes all usable in a fork, where other threads are gone with the locks they held."""
+        self._interrupts.forget()
         self._channel.renew_lock()
         self._output.renew_lock()
         self._mailbox = Mailbox(self._channel, self._interrupts)
