@@ -398,6 +398,16 @@ def test_a_folder_can_be_opened_to_reading(tmp_path: Path) -> None:
         assert error(python, f"open({str(tmp_path / 'data')!r}, 'w')")
 
 
+def test_all_of_the_machine_can_be_opened_to_reading() -> None:
+    with interpreter(extra_read=["/"], **ANY) as python:
+        assert value(python, "import os; 'etc' in os.listdir('/')") is True
+        assert value(python, "open('/dev/null', 'w').write('x'), open('f', 'w').write('x')") == (
+            1,
+            1,
+        )
+        assert "work folder" in error(python, "open('/tmp/outside', 'w')")
+
+
 @pytest.mark.parametrize("given", ["/data", Path("/data"), ["/not/there"]])
 def test_what_may_be_read_besides_is_a_list_of_what_exists(given: Any) -> None:
     with pytest.raises(ValueError, match="extra_read"):
