@@ -46,3 +46,23 @@ def test_a_signal_waits_until_a_frame_is_read(interrupts: Interrupts) -> None:
         mailbox.wait(7)
     assert channel.finished
     assert interrupts.fired
+
+
+def test_a_signal_that_is_ahead_of_its_step_ends_it(interrupts: Interrupts) -> None:
+    interrupts.hold()
+    signal.raise_signal(signal.SIGINT)
+    interrupts.start_step()
+    with pytest.raises(KeyboardInterrupt):
+        interrupts.release()
+    assert interrupts.fired
+
+
+def test_a_signal_that_came_too_late_for_a_step_does_not_end_the_next(
+    interrupts: Interrupts,
+) -> None:
+    interrupts.hold()
+    signal.raise_signal(signal.SIGINT)
+    interrupts.forget()
+    interrupts.start_step()
+    interrupts.release()
+    assert not interrupts.fired

@@ -52,6 +52,8 @@ def test_a_step_from_beginning_to_end() -> None:
     assert ready.layers == {"landlock": 7}
     assert heard(made.variables({"x": 1})) == [("set", {"v": {"x": 1}})]
     assert heard(made.execute(1, "code")) == [("exec", {"id": 1, "code": "code"})]
+    told = {"id": 1, "code": "code", "forget": True}
+    assert heard(made.execute(1, "code", forget=True)) == [("exec", told)]
     stream = (
         said("out", {"id": 1, "text": "hi\n"})
         + said("call", CALL)

@@ -1,4 +1,4 @@
-"""Makes a copy of the locked process that this is, when the zygote agrees: see ``_families.py``."""
+"""Makes a copy of the locked process that this is, when the zygote agrees: see `_families`."""
 
 import contextlib
 import errno

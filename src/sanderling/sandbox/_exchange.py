@@ -72,6 +72,8 @@ class Exchange:
         self._watch = self._new_watch()
         self._limits = StepLimits(settings.timeout_seconds)
         self._steps = itertools.count(1)
+        self._interrupts = 0  # that the step was sent
+        self._late = False  # whether one of them may reach the kernel after the step
 
     def follow(self, other: Exchange) -> None:
         """Takes over what a copy of the other's kernel knows already."""
@@ -118,6 +120,7 @@ class Exchange:
             if link is None or not self._session.running:
                 return
             self._clock.interrupted()
+            self._interrupts += 1
             buffers = self._session.interrupt()
             link.interrupt()
         self._say(buffers)
@@ -139,6 +142,7 @@ class Exchange:
         """Says hello to a new kernel, and what it must know."""
         wire = Wire(link.socket)
         self._resources.hold(link, wire)
+        self._late = False
         self._session = self._new_session()
         self._clock = StepClock(START, 0.0)
         self._watch = self._new_watch()
@@ -182,12 +186,13 @@ class Exchange:
         """
         with self.lock:
             try:
-                buffers = self._session.execute(next(self._steps), code)
+                buffers = self._session.execute(next(self._steps), code, forget=self._late)
             except kernel.CodecError as error:
                 raise InterpreterError(f"the code cannot enter the sandbox: {error}") from error
             self._clock = StepClock(self._settings.timeout_seconds, self._resources.backend.grace)
             self._limits = StepLimits(self._settings.timeout_seconds)
             self._watch.start_step()
+            self._interrupts, self._late = 0, False
         link = self._resources.copyable
         if link is not None:
             self._resources.checkpoint.before_step(link, wire.send)
@@ -255,6 +260,7 @@ class Exchange:
     def result(self, finished: Finished) -> CodeResult:
         """Ends a step whose end the kernel told."""
         session = self._session
+        self._late = self._interrupts > finished.interrupted
         self._rest_kernel()
         if finished.imported and self._settings.on_imports is not None:
             self._settings.on_imports(finished.imported)
@@ -302,6 +308,7 @@ class Exchange:
         wire = Wire(link.socket)
         with self.lock:
             self._resources.hold(link, wire)
+            self._late = False
             self._session = self._new_session(ready=True)
         wire.send(self._session.tools(self._tools))
         self._rest_kernel()

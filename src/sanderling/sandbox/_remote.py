@@ -144,6 +144,11 @@ class RemoteInterpreter:
 
     @contextlib.contextmanager
     def _claimed(self) -> Iterator[None]:
+        if not self._resources.are_ours():
+            raise RuntimeError(
+                "the interpreter belongs to the process that this one was forked from: create "
+                "another one here"
+            )
         with self._exchange.lock:
             if self._resources.closed:
                 raise RuntimeError("the interpreter is closed: create another one")
@@ -231,6 +236,8 @@ class RemoteInterpreter:
 
     def _abandon(self, wire: Wire) -> None:
         """Ends a step that nobody waits for any more; does nothing after one that has ended."""
+        if not self._resources.are_ours():
+            return  # the process that this one was forked from still waits
         self.interrupt()
         try:
             while self._exchange.running:
@@ -240,6 +247,8 @@ class RemoteInterpreter:
             self._exchange.lost(error)
 
     async def _aabandon(self, wire: Wire) -> None:
+        if not self._resources.are_ours():
+            return
         self.interrupt()
         try:
             while self._exchange.running:

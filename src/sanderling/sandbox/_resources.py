@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from ._checkpoint import Checkpoint
@@ -17,6 +18,7 @@ class Resources:
 
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
+        self._owner = os.getpid()
         self.link: Link | None = None
         self.copyable: CopyableLink | None = None
         """The kernel, if it is of a kind that can be copied and paused."""
@@ -25,6 +27,10 @@ class Resources:
         self.snapshots = Snapshots()
         self.busy = False
         self.closed = False
+
+    def are_ours(self) -> bool:
+        """Whether this process made them; a fork of that one only shares the descriptors."""
+        return self._owner == os.getpid()
 
     def hold(self, link: Link, wire: Wire) -> None:
         """Takes a kernel."""
@@ -47,7 +53,9 @@ class Resources:
             self._end()
 
     def close(self) -> None:
-        """Ends all of it. May be called again."""
+        """Ends all of it. May be called again. In a fork of its host it does nothing."""
+        if not self.are_ours():
+            return
         self.closed = True
         if not self.busy:
             self._end()

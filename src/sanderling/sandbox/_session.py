@@ -125,13 +125,20 @@ class Session:
             frames += kernel.pack("set", *self._values.encode_variable(name, value))
         return frames
 
-    def execute(self, step: int, code: str) -> Buffers:
+    def execute(self, step: int, code: str, *, forget: bool = False) -> Buffers:
         """Starts a step; its number must be larger than those before.
+
+        Args:
+            step: Its number.
+            code: Python.
+            forget: Whether an interrupt may have come too late for the last step, and must not end
+                this one.
 
         Raises:
             CodecError: The code is larger than a frame.
         """
-        buffers = kernel.pack("exec", {"id": step, "code": code})
+        late: dict[str, object] = {"forget": True} if forget else {}
+        buffers = kernel.pack("exec", {"id": step, "code": code, **late})
         refusals = self._refuse(self._abandoned, "the step that made this call has ended")
         self._abandoned = []
         self._step = step

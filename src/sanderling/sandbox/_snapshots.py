@@ -123,7 +123,8 @@ class SnapshotInterpreter(Interpreter, Protocol):
         """Keeps the variables, and the files of the work folder, as they are now.
 
         Threads that the code left running are not in it. With a work folder in memory
-        (``workdir_in_memory``) the files are not either.
+        (``workdir_in_memory``) the files are not either. A file that the code holds open, or a
+        database, is to be opened again: what is restored still holds the one from before.
 
         Raises:
             SandboxError: This kind of sandbox has no snapshots, there are too many of them, or

@@ -14,7 +14,7 @@ hello    host to kernel  imports, output (characters a step may print), calls (p
                          loader: the source of cloudpickle, where the host has it
 tools    host to kernel  tools: list of name, signature, doc, final
 set      host to kernel  v: variables by name, code
-exec     host to kernel  id, code
+exec     host to kernel  id, code; forget, if an interrupt may have come too late for the last step
 fork     host to kernel  folder: the work folder of the copy of this process that shall be made, or
                          null for the one of now; only where the host has made provision for it
 ret      host to kernel  id of the call, and v (value) with its code, or e (error text)
@@ -39,6 +39,7 @@ from __future__ import annotations
 import ast
 import builtins
 import collections
+import contextlib
 import enum
 import errno
 import functools
@@ -56,6 +57,11 @@ import threading
 import traceback
 from types import ModuleType
 from typing import TYPE_CHECKING
+
+try:
+    import mmap
+except ImportError:  # Pythons without an operating system may lack it
+    mmap = None  # type: ignore[assignment]  # there is nothing to keep back then
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
@@ -1876,6 +1882,12 @@ class _Walls:
         if isinstance(error, MemoryError) or number == errno.ENOMEM:
             what = f"the memory of the sandbox is used up{self._size('memory_bytes')}"
             return f"{what}. Variables stay: del large ones, or work in pieces."
+        if "failed to map segment from shared object" in str(error):
+            return (
+                "a compiled library found no room in memory"
+                f"{self._size('memory_bytes')}, or lies in the work folder, where nothing may be "
+                "executed."
+            )
         no_thread = isinstance(error, RuntimeError) and "can't start new thread" in str(error)
         if no_thread and sys.platform != "emscripten":
             return (
@@ -1888,8 +1900,9 @@ class _Walls:
             )
             return f"{what}. What was written before stays: use several files, or write less."
         if number == errno.ENOSPC:
-            limit = self._size("workdir_bytes")
-            return f"the work folder is full{limit}; remove what is not needed any more."
+            limit, files = self._size("workdir_bytes"), self._limits.get("workdir_files")
+            also = "" if files is None else f", or holds the {files:,} files that it may"
+            return f"the work folder is full{limit}{also}; remove what is not needed any more."
         if number in (errno.EMFILE, errno.ENFILE):
             what = f"too many files are open at once{self._count('open_files')}"
             return f"{what}; close them, best by `with open(...) as file:`."
@@ -2067,14 +2080,24 @@ class Interrupts:
             self.fired = True
             raise KeyboardInterrupt
 
-    def start_step(self) -> None:
-        """Forgets what came before; the model's code may have changed the handler."""
-        self._pending = self.fired = False
+    def listen(self) -> None:
+        """Takes the signals; the model's code may have changed the handler."""
         signal.signal(signal.SIGINT, self._on_signal)
+
+    def forget(self) -> None:
+        """Forgets a signal that came too late for the step it was meant for."""
+        self._pending = False
+
+    def start_step(self) -> None:
+        """Takes note of a new step. A signal that came already may be ahead of its order."""
+        self.fired = False
+        self.listen()
 
     def release(self) -> None:
         """From here on a signal raises: the model's code runs."""
         self._held = 0
+        if self._pending:
+            self._fire()
 
     def hold(self) -> None:
         """From here on a signal waits."""
@@ -2348,6 +2371,29 @@ class _Errors(io.TextIOBase):
         self._output.flush()
 
 
+class Reserve:
+    """Address space that is kept back, for the kernel to end a step that has used up all else."""
+
+    _SIZE = 8 << 20
+
+    def __init__(self) -> None:
+        self._kept: mmap.mmap | None = None
+        self.take()
+
+    def take(self) -> None:
+        """Keeps some back, unless memory is short: then the next step needs what there is."""
+        if self._kept is None and mmap is not None:
+            with contextlib.suppress(OSError, MemoryError):
+                mmap.mmap(-1, 4 * self._SIZE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()
+                self._kept = mmap.mmap(-1, self._SIZE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+
+    def give(self) -> None:
+        """Lets the kernel have it."""
+        kept, self._kept = self._kept, None
+        if kept is not None:
+            kept.close()
+
+
 def _limit_threads(most: int) -> None:
     """Refuses threads beyond a number early, with words; whoever evades it meets the host."""
     start = threading.Thread.start
@@ -2395,6 +2441,7 @@ class Kernel:
         self._channel = channel
         self._copy = copy
         self._interrupts = Interrupts()
+        self._interrupts.listen()
         self._mailbox = Mailbox(channel, self._interrupts)
         hello = self._next_order()
         imports, output, calls = hello["imports"], hello["output"], hello["calls"]
@@ -2416,6 +2463,7 @@ class Kernel:
         self._step: int | None = None
         self._calls = 0
         self._calls_left = 0
+        self._reserve = Reserve()
 
     def _imports(self) -> set[str]:
         return {name for name in PRELOADABLE if name in self._modules}
@@ -2438,6 +2486,8 @@ class Kernel:
         while True:
             order = self._next_order()
             if order["t"] == "exec":
+                if order.get("forget"):
+                    self._interrupts.forget()
                 self._execute(order["id"], order["code"])  # type: ignore[arg-type]  # our host wrote it
             elif order["t"] == "set":
                 self._workspace.namespace.update(order["v"])  # type: ignore[call-overload]  # as above
@@ -2451,6 +2501,7 @@ class Kernel:
 
     def _renew_locks(self) -> None:
         """Makes all usable in a fork, where other threads are gone with the locks they held."""
+        self._interrupts.forget()
         self._channel.renew_lock()
         self._output.renew_lock()
         self._mailbox = Mailbox(self._channel, self._interrupts)
@@ -2477,12 +2528,21 @@ class Kernel:
             self._interrupts.hold()
         except BaseException as error:
             self._interrupts.hold()  # the signal may have come just before the line above
+            self._reserve.give()
             reply.update(v=None, error=self._workspace.explain(error))
             blobs = []
         if reply["error"] is None:
             for name in self._workspace.kept_by(number)[:_MAX_NOTES]:
                 kind = _type_name(self._workspace.kept(name)[0])
                 reply["text"] = f"{reply['text']}\n<{kind} object, kept in the sandbox as {name!r}>"
+        try:
+            self._tell_end(number, value, reply, blobs)
+        except MemoryError:  # the code has caught its own, and holds on to all it has
+            self._reserve.give()
+            self._tell_end(number, value, reply, blobs)
+        self._reserve.take()
+
+    def _tell_end(self, number: int, value: object, reply: Message, blobs: list[Blob]) -> None:
         self._output.end_step()
         with self._lock:
             self._step = None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import _ctypes
+import ast
 import asyncio
 import contextlib
 import gc
@@ -138,6 +140,42 @@ def test_a_host_that_ends_leaves_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+STRANGE_HOST = """
+import os, signal, sys
+told = os.dup(1)
+exec(sys.argv[1])
+from sanderling.sandbox import LocalPythonExecutor
+other = LocalPythonExecutor()
+python = LocalPythonExecutor(["os"], timeout_seconds=0.5)
+other("kept = 1")
+said = []
+for code in ("while True: pass", "import os; os._exit(3)"):
+    try: python(code)
+    except Exception as error: said.append(str(error))
+said += [other("kept").output, other.fork()("kept").output]
+os.write(told, repr(said).encode())
+"""
+
+
+@pytest.mark.parametrize(
+    "strange",
+    [
+        "signal.signal(signal.SIGCHLD, signal.SIG_IGN)",  # then who forks could not wait
+        "signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())",
+        "signal.signal(signal.SIGINT, signal.SIG_IGN)",
+        "os.close(0); os.close(1)",
+    ],
+)
+def test_what_a_host_has_done_to_itself_does_not_reach_its_sandboxes(strange: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", STRANGE_HOST, strange], capture_output=True, text=True, timeout=60
+    )
+    timeout, crash, *kept = ast.literal_eval(done.stdout)
+    assert "exceeded 0.5 s and was stopped" in timeout
+    assert "exit status 3" in crash
+    assert kept == [1, 1]
+
+
 def test_it_outlives_the_thread_that_started_it() -> None:
     with interpreter() as python:
         thread = threading.Thread(target=run, args=(python, "x = 1"))
@@ -162,6 +200,37 @@ def test_it_works_after_a_fork_of_the_host(folder: Path) -> None:
             assert pipe.read() == b"42"
         os.waitpid(pid, 0)
         assert value(python, "2") == 2
+
+
+def test_a_fork_of_the_host_does_not_get_between_the_host_and_its_sandbox(folder: Path) -> None:
+    with interpreter() as python:
+        value(python, "x = 1")
+        read, write = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            told = b""
+            try:
+                run(python, "x = 2")
+            except RuntimeError as refused:
+                told = str(refused).encode()
+            finally:
+                os.write(write, told)
+                os._exit(0)
+        os.close(write)
+        with os.fdopen(read, "rb") as pipe:
+            assert b"create another one here" in pipe.read()
+        os.waitpid(pid, 0)
+        assert value(python, "x") == 1
+
+
+def test_steps_run_in_a_host_that_has_no_descriptors_left() -> None:
+    with interpreter() as python, contextlib.ExitStack() as taken:
+        value(python, "x = 1")
+        with contextlib.suppress(OSError):
+            while True:
+                taken.callback(os.close, os.open(os.devnull, os.O_RDONLY))
+        assert value(python, "x + 1") == 2
+        assert value(python, "sum(range(10_000_000)) > 0") is True  # long enough to be looked at
 
 
 def test_nothing_of_the_host_is_inherited(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -242,6 +311,42 @@ def test_limits_can_be_set() -> None:
         assert "grew past" in error(python, "with open('f', 'wb') as f: f.write(bytes(5000))")
 
 
+@pytest.mark.parametrize(
+    "code",
+    [
+        "while True: kept.append(str(len(kept)) * 10)",  # what is told of it needs memory itself
+        """
+for _ in range(1_000):
+    try:
+        while True: kept.append(str(len(kept)) * 10)
+    except MemoryError: pass
+""",
+    ],
+    ids=["told", "caught"],
+)
+def test_memory_that_is_full_to_the_last_byte_costs_no_variables(code: str) -> None:
+    with interpreter(memory_bytes=192 << 20, restore_after_kill=False) as python:
+        value(python, "kept = []")
+        result = run(python, code)
+        assert "used up (limit: 192 MiB)" in str(result.error) or result.error is None
+        assert value(python, "len(kept) > 100_000")
+        assert value(python, "kept.clear(); len([[] for _ in range(100_000)])") == 100_000
+
+
+def test_a_work_folder_in_memory_says_how_many_files_it_may_hold() -> None:
+    with interpreter(workdir_in_memory=True, workdir_files=10) as python:
+        told = error(python, "for n in range(50): open(f'f{n}', 'w').close()")
+        assert "work folder is full (limit: 1 GiB), or holds the 10 files that it may" in told
+
+
+@pytest.mark.skipif(not hasattr(_ctypes, "__file__"), reason="this Python is one file")
+def test_a_library_in_the_work_folder_is_told_why_it_cannot_be_loaded() -> None:
+    with interpreter(memory_bytes=1 << 30, **ANY) as python:
+        value(python, "import _ctypes, shutil; shutil.copy(_ctypes.__file__, 'own.so')")
+        told = error(python, "import ctypes; ctypes.CDLL('./own.so')")
+        assert "no room in memory (limit: 1 GiB), or lies in the work folder" in told
+
+
 def test_few_descriptors_are_told_of_where_they_are_missing() -> None:
     with interpreter(open_files=3, **ANY) as python:
         assert value(python, "1 + 1") == 2
@@ -291,6 +396,16 @@ def test_a_folder_can_be_opened_to_reading(tmp_path: Path) -> None:
     with interpreter(extra_read=(str(tmp_path),), **ANY) as python:
         assert value(python, f"open({str(tmp_path / 'data')!r}).read()") == "open"
         assert error(python, f"open({str(tmp_path / 'data')!r}, 'w')")
+
+
+def test_all_of_the_machine_can_be_opened_to_reading() -> None:
+    with interpreter(extra_read=["/"], **ANY) as python:
+        assert value(python, "import os; 'etc' in os.listdir('/')") is True
+        assert value(python, "open('/dev/null', 'w').write('x'), open('f', 'w').write('x')") == (
+            1,
+            1,
+        )
+        assert "work folder" in error(python, "open('/tmp/outside', 'w')")
 
 
 @pytest.mark.parametrize("given", ["/data", Path("/data"), ["/not/there"]])

@@ -31,6 +31,22 @@ def test_only_the_kept_descriptors_stay_open(locked: Station) -> None:
     assert ended.said == "[0, 1, 2, 3, 70]"
 
 
+def test_all_signals_are_heard(locked: Station) -> None:
+    ended = locked.run(
+        "import sys; sys.path.insert(0, package.removesuffix('/lockdown'))\n"
+        "import lockdown, signal\n"
+        "for number in (signal.SIGCHLD, signal.SIGINT): signal.signal(number, signal.SIG_IGN)\n"
+        "signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])\n"
+        "lockdown.harden_process([0, 1, 2])\n"
+        "said = [signal.getsignal(signal.SIGCHLD) == signal.SIG_DFL,\n"
+        "    signal.getsignal(signal.SIGINT) == signal.default_int_handler,\n"
+        "    signal.pthread_sigmask(signal.SIG_BLOCK, []) == set()]",
+        lock=False,
+    )
+
+    assert ended.said == "[True, True, True]"
+
+
 def test_the_leader_of_a_session_may_call_it_again(locked: Station) -> None:
     ended = locked.run(
         "import os, sys; sys.path.insert(0, package.removesuffix('/lockdown')); import lockdown\n"

@@ -10,12 +10,14 @@ import socket
 import struct
 import threading
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from sanderling.errors import SandboxUnavailable
-from sanderling.sandbox._snapshots import Pages
 
 from ._process import ending, hung_up, pages
+
+if TYPE_CHECKING:
+    from sanderling.sandbox._snapshots import Pages
 
 _LAST_WORDS = 5.0  # seconds from the death of a process to the report of it
 
@@ -108,11 +110,14 @@ class ForkedLink:
 
     @property
     def pid(self) -> int:
-        """The number of the process; -1 once it has ended."""
+        """The number of the process; -1 once it has ended, or where that cannot be seen."""
         with self._lock:
             if self._story is not None:
                 return -1
-            lines = Path(f"/proc/self/fdinfo/{self._pidfd}").read_text("ascii").splitlines()
+            try:
+                lines = Path(f"/proc/self/fdinfo/{self._pidfd}").read_text("ascii").splitlines()
+            except OSError:  # this process has no descriptors left
+                return -1
         return next(int(line[4:]) for line in lines if line.startswith("Pid:"))
 
     def interrupt(self) -> None:
@@ -121,10 +126,7 @@ class ForkedLink:
 
     def pages(self) -> Pages:
         """Looks at its memory."""
-        try:
-            return pages(self.pid)
-        except OSError:  # this process has no descriptors left
-            return Pages(0, 0)
+        return pages(self.pid)
 
     def pause(self) -> None:
         """Stops the process, with all of its threads, until `resume`."""

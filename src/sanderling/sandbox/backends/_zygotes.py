@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import concurrent.futures
 import contextlib
+import fcntl
 import functools
 import os
 import socket
@@ -80,8 +81,7 @@ class _Zygote:
         self._home = WorkFolder() if modules else None
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._control.settimeout(_PATIENCE)
-        with theirs:
-            number = theirs.fileno()
+        with theirs, _above_the_standard_ones(theirs) as number:
             command = [sys.executable, "-I", "-B", "-X", "utf8", str(_ENTRY), str(number)]
             command += [",".join(sorted(modules)), str(os.getpid()), tempfile.gettempdir()]
             try:
@@ -345,6 +345,16 @@ class Zygotes:
 def zygotes(pid: int) -> Zygotes:
     """Returns the zygotes of the process `pid`, this one: a fork of it has its own."""
     return Zygotes(pid)
+
+
+@contextlib.contextmanager
+def _above_the_standard_ones(given: socket.socket) -> Iterator[int]:
+    """Has another number of a descriptor, as a host may have closed its standard ones."""
+    number = fcntl.fcntl(given.fileno(), fcntl.F_DUPFD_CLOEXEC, 3)
+    try:
+        yield number
+    finally:
+        os.close(number)
 
 
 @contextlib.contextmanager

@@ -164,7 +164,8 @@ def _attach(tree: int, stage: str, path: str, made: set[str]) -> None:
         _make_folder(stage, path, made)
     else:
         _make_folder(stage, os.path.dirname(path), made)
-        os.close(os.open(stage + path, os.O_CREAT | os.O_CLOEXEC, 0o644))
+        if not os.path.lexists(stage + path):  # it may be in a tree that is attached above it
+            os.close(os.open(stage + path, os.O_CREAT | os.O_CLOEXEC, 0o644))
     _move(tree, stage + path)
 
 

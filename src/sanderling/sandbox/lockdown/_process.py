@@ -28,7 +28,9 @@ _QUEUED_SIGNALS = 64  # of all processes of the user, who may queue no more when
 def harden_process(keep_fds: Iterable[int]) -> None:
     """Cuts a fresh child loose from what it inherited; call it before `lock`.
 
-    It becomes the leader of its own session, without a terminal, and dies with its parent.
+    It becomes the leader of its own session, without a terminal, dies with its parent, and gets all
+    signals: children of a process that ignores theirs are buried by the system, and nobody learns
+    how they ended.
 
     Args:
         keep_fds: The descriptors that stay open; all others are closed.
@@ -39,12 +41,22 @@ def harden_process(keep_fds: Iterable[int]) -> None:
     with contextlib.suppress(PermissionError):  # it leads its session already
         os.setsid()
     die_with_parent()
+    _hear_signals()
     next_fd = 0
     for kept in sorted(set(keep_fds)):
         if kept > next_fd:
             syscall("close_range", next_fd, kept - 1, 0)
         next_fd = kept + 1
     syscall("close_range", next_fd, _LAST_DESCRIPTOR, 0)
+
+
+def _hear_signals() -> None:
+    # Python ignores two, and raises errors instead.
+    for number in signal.valid_signals() - {signal.SIGPIPE, signal.SIGXFSZ}:
+        if signal.getsignal(number) == signal.SIG_IGN:
+            usual = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
+            signal.signal(number, usual)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
 def die_with_parent() -> None:

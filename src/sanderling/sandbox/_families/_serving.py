@@ -1,22 +1,4 @@
-"""The zygote's children: it forks them, lets them be copied, and reports their ends.
-
-A child and all copies of it are a family. They share the filter of system calls, and the zygote
-holds its listener: it decides whom a member may signal, and that it may fork when the host asked
-for a copy, once. User code shares the memory of the kernel that carries the fork out, so whatever
-it does is checked here, by what the system says of processes, and never by what they say.
-
-A copy is made by forking twice. The process between the two ends at once, so the copy is a child
-of the zygote from the start: it can ask to die with it, and needs nobody else to be buried. The
-zygote thus knows every process of a family; if it cannot be sure of that, it ends the family.
-
-``_zygote.py`` says how the host and the zygote speak. With each member there is a packet socket:
-
-- A forked child sends its listener, if it has one, before it serves.
-- To have a member copied it is sent ``copy`` and two descriptors: where the copy will serve, and
-  the copy's own end of such a socket, on which the copy says ``here`` once it is a child of ours.
-  It is sent ``no`` if it cannot be copied after all.
-- A member that cannot be copied sends the error number, an ``i32``.
-"""
+"""Forks the members of families, has them copied, and buries them, as the host says."""
 
 import collections
 import contextlib
@@ -27,16 +9,29 @@ import signal
 import socket
 import struct
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from ._system import (
+    borrowed,
+    children,
+    is_child,
+    is_process,
+    pair,
+    readable,
+    receive,
+    refuse,
+    report,
+    sender,
+    shown_number,
+    tell,
+)
+
 if TYPE_CHECKING:
-    from .lockdown import Notice
+    from sanderling.sandbox.lockdown import Notice
 
 _PATIENCE = 10.0  # seconds for a member to be copied
 _LAST_BREATH = 5.0  # seconds for a process that is killed to end
-_CREDENTIALS = struct.Struct("<iII")  # struct ucred { pid_t pid; uid_t uid; gid_t gid; }
-_NUMBER = struct.Struct("i")  # of a descriptor
 _SIGNALS = ("kill", "tgkill")
 
 
@@ -112,7 +107,7 @@ class Families:
         while self._members or not self._leaving:
             ready = [number for number, _ in self._poll.poll(self._milliseconds())]
             if self._control in ready:
-                order, descriptors = _receive(self._control, 64, 2)
+                order, descriptors = receive(self._control, 64, 2)
                 if order is None:
                     continue
                 kind, *numbers = order.split() or [b""]
@@ -153,13 +148,13 @@ class Families:
 
     def _fork(self, *descriptors: int) -> "tuple[int, int] | None":
         if len(descriptors) < 2:  # more than this process may have
-            _refuse(descriptors, errno.EMFILE)
+            refuse(descriptors, errno.EMFILE)
             return None
         reports, channel = descriptors
         pid = -1
         ends: tuple[int, ...] = ()
         try:
-            ends = _pair()
+            ends = pair()
             pid = os.fork()
             if pid == 0:
                 return channel, ends[1]
@@ -168,7 +163,7 @@ class Families:
             if pid > 0:
                 os.kill(pid, signal.SIGKILL)
                 os.waitpid(pid, 0)
-            _refuse((reports, *ends[:1]), error.errno or errno.EAGAIN)
+            refuse((reports, *ends[:1]), error.errno or errno.EAGAIN)
             return None
         finally:
             if pid:
@@ -177,7 +172,7 @@ class Families:
         family = _Family(pid)
         self._add(pid, _Member(family, pidfd, reports, ends[0]))
         self._watch(ends[0], lambda: self._take_listener(pid))
-        _report(reports, 0, pid, pidfd)
+        report(reports, 0, pid, pidfd)
         return None
 
     def _add(self, pid: int, member: _Member) -> None:
@@ -189,7 +184,7 @@ class Families:
         """Takes the first thing that a child says, and listens to it no more."""
         member = self._members[pid]
         family = member.family
-        told, descriptors = _receive(member.guard, 1, 1)
+        told, descriptors = receive(member.guard, 1, 1)
         if told is None:
             return
         self._ignore(member.guard)
@@ -202,7 +197,7 @@ class Families:
     def _bury(self, pid: int) -> None:
         member = self._members[pid]
         family = member.family
-        if not _readable(member.pidfd):
+        if not readable(member.pidfd):
             return
         if family.copies and family.copies[0].parent == pid:
             # It may end while its copy is on the way. Until that is here, it is not buried, so the
@@ -218,7 +213,7 @@ class Families:
         self._close(member.pidfd)
         self._close(member.guard)
         self._bury_strays()
-        _report(member.reports, status)
+        report(member.reports, status)
         os.close(member.reports)
         if not family.members and family.listener is not None:
             self._close(family.listener)
@@ -235,7 +230,7 @@ class Families:
 
     def _judge(self, family: _Family) -> None:
         listener = family.listener
-        if listener is None or not _readable(listener):
+        if listener is None or not readable(listener):
             return
         notice = self._next_notice(listener)
         if notice is None:
@@ -256,7 +251,7 @@ class Families:
         if not copy.begun:
             copy.begun = caller == copy.parent
             return copy.begun
-        if copy.between is None and caller not in family.members and _is_process(caller):
+        if copy.between is None and caller not in family.members and is_process(caller):
             copy.between = caller
             return True
         return False
@@ -287,10 +282,10 @@ class Families:
         if member is not None and member.family.listener is None:
             self._take_listener(parent)  # it may have come with this order
         if member is None:
-            _refuse(descriptors, errno.ESRCH)
+            refuse(descriptors, errno.ESRCH)
         elif len(descriptors) < 2 or member.family.listener is None:
-            _tell(member.guard, b"no")
-            _refuse(descriptors, errno.EOPNOTSUPP if len(descriptors) == 2 else errno.EMFILE)
+            tell(member.guard, b"no")
+            refuse(descriptors, errno.EOPNOTSUPP if len(descriptors) == 2 else errno.EMFILE)
         else:
             member.family.copies.append(_Copy(parent, *descriptors, stop=bool(stop)))
             if len(member.family.copies) == 1:
@@ -304,16 +299,16 @@ class Families:
             try:
                 if member is None:
                     raise ProcessLookupError(errno.ESRCH, "")
-                ends = copy.hello, theirs = _pair()
-                with _borrowed(copy.hello) as hello:
+                ends = copy.hello, theirs = pair()
+                with borrowed(copy.hello) as hello:
                     hello.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
-                if not _tell(member.guard, b"copy", copy.channel, theirs):
+                if not tell(member.guard, b"copy", copy.channel, theirs):
                     raise ConnectionError(errno.EPIPE, "it has closed its end")
             except OSError as error:
                 family.copies.popleft()
                 if member is not None:
-                    _tell(member.guard, b"no")
-                _refuse((copy.reports, copy.channel, *ends), error.errno or errno.EAGAIN)
+                    tell(member.guard, b"no")
+                refuse((copy.reports, copy.channel, *ends), error.errno or errno.EAGAIN)
                 continue
             os.close(theirs)
             os.close(copy.channel)
@@ -324,11 +319,11 @@ class Families:
 
     def _welcome(self, family: _Family) -> None:
         copy = family.copies[0]
-        pid = _sender(copy.hello)
+        pid = sender(copy.hello)
         if pid is None:
             return
         # It must be the one process that is new, and our child: then its number is its own.
-        if copy.between is None or pid in (*family.members, copy.between) or not _is_child(pid):
+        if copy.between is None or pid in (*family.members, copy.between) or not is_child(pid):
             self._fail(family, errno.EPROTO)
             return
         pidfd = os.pidfd_open(pid)
@@ -337,13 +332,13 @@ class Families:
         if copy.stop:
             os.kill(copy.parent, signal.SIGSTOP)
         self._finish_copy(family)
-        if not _report(copy.reports, 0, pid, pidfd):
+        if not report(copy.reports, 0, pid, pidfd):
             os.kill(pid, signal.SIGKILL)  # nobody wants it any more
         self._begin_copy(family)
 
     def _hear_of_failure(self, family: _Family) -> None:
         parent = self._members[family.copies[0].parent]
-        told, _ = _receive(parent.guard, 4, 0)
+        told, _ = receive(parent.guard, 4, 0)
         if told is None:
             return
         if not told:  # it has ended, or closed its end; if there is no copy on the way, we hear
@@ -359,7 +354,7 @@ class Families:
             os.killpg(family.first, signal.SIGKILL)
             self._strays_until = time.monotonic() + _LAST_BREATH
         self._finish_copy(family)
-        _refuse((copy.reports, copy.hello), number)
+        refuse((copy.reports, copy.hello), number)
         self._begin_copy(family)
 
     def _finish_copy(self, family: _Family) -> None:
@@ -375,125 +370,10 @@ class Families:
         os.waitid(os.P_PID, copy.parent, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
         self._bury_strays()
         try:
-            mine = _children("self")
-            its = _children(_shown_number(self._members[copy.parent].pidfd))
+            mine = children("self")
+            its = children(shown_number(self._members[copy.parent].pidfd))
         except OSError:
             return True  # who knows
         if not copy.stop:
             os.kill(copy.parent, signal.SIGCONT)
         return bool(its) or len(mine) > len(self._members)
-
-
-def _pair() -> "tuple[int, int]":
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    return ours.detach(), theirs.detach()
-
-
-@contextlib.contextmanager
-def _borrowed(descriptor: int) -> "Iterator[socket.socket]":
-    peer = socket.socket(fileno=descriptor)
-    try:
-        yield peer
-    finally:
-        peer.detach()
-
-
-def _receive(descriptor: int, size: int, most: int) -> "tuple[bytes | None, list[int]]":
-    """Reads a packet; an empty one, where the other end is gone; None, where there is none."""
-    with _borrowed(descriptor) as peer:
-        try:  # not by recv_fds, which forgets its flags in Python 3.11
-            space = socket.CMSG_LEN(most * _NUMBER.size)
-            data, ancillary, _, _ = peer.recvmsg(size, space, socket.MSG_DONTWAIT)
-        except BlockingIOError:
-            return None, []
-        except OSError:
-            return b"", []
-    found = b"".join(
-        told[: len(told) - len(told) % _NUMBER.size]
-        for level, kind, told in ancillary
-        if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS)
-    )
-    return data, [number for (number,) in _NUMBER.iter_unpack(found)]
-
-
-def _sender(descriptor: int) -> "int | None":
-    """Reads a packet; returns the number of the process that sent it; 0 where nobody can any more.
-
-    None is for no packet.
-    """
-    with _borrowed(descriptor) as peer:
-        try:
-            space = socket.CMSG_SPACE(_CREDENTIALS.size)
-            data, ancillary, _, _ = peer.recvmsg(16, space, socket.MSG_DONTWAIT)
-        except BlockingIOError:
-            return None
-        except OSError:
-            return 0
-        for level, kind, told in ancillary:
-            if data and (level, kind) == (socket.SOL_SOCKET, socket.SCM_CREDENTIALS):
-                pid: int = _CREDENTIALS.unpack(told)[0]
-                return pid
-    return 0
-
-
-def _readable(descriptor: int) -> bool:
-    poll = select.poll()
-    poll.register(descriptor, select.POLLIN)
-    return any(events & select.POLLIN for _, events in poll.poll(0))
-
-
-def _report(reports: int, number: int, *child: int) -> bool:
-    """Tells the host; `child` is the number and a pidfd of a new one. Returns whether it heard."""
-    return _tell(reports, struct.pack(f"<{1 + len(child[:1])}i", number, *child[:1]), *child[1:])
-
-
-def _tell(descriptor: int, data: bytes, *descriptors: int) -> bool:
-    """Sends a packet, if that can be done at once. Returns whether it could."""
-    with _borrowed(descriptor) as peer, contextlib.suppress(OSError):
-        numbers = struct.pack(f"{len(descriptors)}i", *descriptors)
-        rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, numbers)] if descriptors else []
-        peer.sendmsg([data], rights, socket.MSG_DONTWAIT)
-        return True
-    return False
-
-
-def _refuse(descriptors: "tuple[int, ...]", number: int) -> None:
-    """Reports an error on the first of the descriptors, and closes them all."""
-    for reports in descriptors[:1]:
-        _report(reports, number)
-    for descriptor in descriptors:
-        os.close(descriptor)
-
-
-def _is_process(number: int) -> bool:
-    """Whether it is the number of a process, not that of one more thread."""
-    try:
-        os.close(os.pidfd_open(number))
-    except OSError:
-        return False
-    return True
-
-
-def _is_child(pid: int) -> bool:
-    try:
-        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-    except OSError:
-        return False
-    return pid > 0
-
-
-def _shown_number(pidfd: int) -> str:
-    """Returns the number by which /proc knows a process: it may be that of another namespace."""
-    with open(f"/proc/self/fdinfo/{pidfd}", "rb") as shown:  # noqa: PTH123 - pathlib costs time
-        for line in shown:
-            if line.startswith(b"Pid:"):
-                return line[4:].strip().decode()
-    raise ProcessLookupError(errno.ESRCH, "the process has ended")
-
-
-def _children(number: str) -> "list[bytes]":
-    found: list[bytes] = []
-    for task in os.scandir(f"/proc/{number}/task"):
-        with open(f"{task.path}/children", "rb") as children:  # noqa: PTH123 - pathlib costs time
-            found += children.read().split()
-    return found

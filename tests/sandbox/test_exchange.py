@@ -1,0 +1,52 @@
+"""Interrupts that come just when a step begins or has ended."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sanderling.sandbox._exchange import Exchange
+from sanderling.sandbox.backends._forked import readable
+from support.sandbox import interpreter, run, value
+
+if TYPE_CHECKING:
+    import pytest
+
+    from sanderling.sandbox._wire import Wire
+
+
+def test_an_interrupt_that_comes_as_soon_as_a_step_stops_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begin = Exchange.start_step
+
+    def start_step(self: Exchange, wire: Wire, code: str) -> None:
+        begin(self, wire, code)
+        self.interrupt()
+
+    with interpreter() as python:
+        python.open()
+        with monkeypatch.context() as patched:
+            patched.setattr(Exchange, "start_step", start_step)
+            for _ in range(5):
+                told = str(run(python, "while True: pass").error)
+                assert told.startswith("The step was interrupted.\n")
+        assert value(python, "1") == 1
+
+
+def test_an_interrupt_that_comes_too_late_does_not_reach_the_next_step(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begin = Exchange.start_step
+
+    def start_step(self: Exchange, wire: Wire, code: str) -> None:
+        begin(self, wire, code)
+        assert self._resources.link is not None
+        assert readable(self._resources.link.socket.fileno(), 10)  # the step has ended
+        self.interrupt()
+
+    with interpreter() as python:
+        for _ in range(5):
+            with monkeypatch.context() as patched:
+                patched.setattr(Exchange, "start_step", start_step)
+                assert value(python, "1") == 1
+            assert value(python, "2") == 2
