@@ -62,6 +62,9 @@ def measure(root: str, most_files: int) -> tuple[int, int]:
 
     It looks at no more than `most_files` and one, and follows no link. What it cannot look into
     counts as more than any disk has.
+
+    Raises:
+        OSError: This process has no descriptor left to look with at all.
     """
     used, count = 0, 0
     seen: set[int] = set()  # files of several names
@@ -101,7 +104,9 @@ def measure(root: str, most_files: int) -> tuple[int, int]:
                 os.close(bases.pop())
             elif len(bases) > _MOST_BASES:
                 return UNKNOWN_SIZE, count
-    except OSError:  # closed to us, or no descriptors left
+    except OSError as error:  # closed to us, or too deep for the descriptors that are left
+        if not bases and error.errno in (errno.EMFILE, errno.ENFILE):
+            raise
         return UNKNOWN_SIZE, count
     finally:
         for base in bases:

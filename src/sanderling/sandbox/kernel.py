@@ -58,14 +58,10 @@ import traceback
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-try:
-    import mmap
-except ImportError:  # Pythons without an operating system may lack it
-    mmap = None  # type: ignore[assignment]  # there is nothing to keep back then
-
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from mmap import mmap
     from types import CodeType, FrameType, TracebackType
     from typing import Any, NoReturn, TypeAlias
 
@@ -2375,17 +2371,23 @@ class Reserve:
     """Address space that is kept back, for the kernel to end a step that has used up all else."""
 
     _SIZE = 8 << 20
+    _map: Callable[..., mmap] | None = None
+    _kept: mmap | None = None
 
     def __init__(self) -> None:
-        self._kept: mmap.mmap | None = None
+        try:
+            import mmap
+        except ImportError:  # Pythons without an operating system may lack it
+            return
+        self._map = functools.partial(mmap.mmap, -1, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         self.take()
 
     def take(self) -> None:
         """Keeps some back, unless memory is short: then the next step needs what there is."""
-        if self._kept is None and mmap is not None:
+        if self._kept is None and self._map is not None:
             with contextlib.suppress(OSError, MemoryError):
-                mmap.mmap(-1, 4 * self._SIZE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()
-                self._kept = mmap.mmap(-1, self._SIZE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+                self._map(4 * self._SIZE).close()
+                self._kept = self._map(self._SIZE)
 
     def give(self) -> None:
         """Lets the kernel have it."""

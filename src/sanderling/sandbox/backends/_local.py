@@ -155,7 +155,10 @@ class LocalBackend:
         room = self._room
         if room is None or self._workdir_in_memory:
             return used
-        size, files = room.measure(self._place, self.limits.workdir_files or 0)
+        try:
+            size, files = room.measure(self._place, self.limits.workdir_files or 0)
+        except OSError:  # this process has no descriptors left: the next look will tell
+            return used
         return replace(used, workdir_bytes=size, workdir_files=files)
 
     def close(self) -> None:
