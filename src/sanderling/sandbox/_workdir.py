@@ -64,7 +64,7 @@ def measure(root: str, most_files: int) -> tuple[int, int]:
     counts as more than any disk has.
 
     Raises:
-        OSError: This process has no descriptor left to look with at all.
+        OSError: This process has not even the three descriptors that a look takes.
     """
     used, count = 0, 0
     seen: set[int] = set()  # files of several names
@@ -105,7 +105,7 @@ def measure(root: str, most_files: int) -> tuple[int, int]:
             elif len(bases) > _MOST_BASES:
                 return UNKNOWN_SIZE, count
     except OSError as error:  # closed to us, or too deep for the descriptors that are left
-        if not bases and error.errno in (errno.EMFILE, errno.ENFILE):
+        if len(bases) <= 2 and error.errno in (errno.EMFILE, errno.ENFILE):
             raise
         return UNKNOWN_SIZE, count
     finally:
