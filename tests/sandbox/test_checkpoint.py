@@ -12,7 +12,7 @@ import pytest
 from sanderling.sandbox import create_interpreter
 from sanderling.sandbox._checkpoint import LATEST, PAUSE, SAVED, SHARE, Pace
 from sanderling.sandbox._remote import RemoteInterpreter
-from support.processes import sandboxes, watch, zygotes
+from support.processes import fork_servers, sandboxes, watch
 from support.sandbox import error, value
 
 END = "import os; os._exit(1)"
@@ -125,8 +125,8 @@ def test_a_copy_that_has_ended_is_put_in_the_place_of_nothing(slow: RemoteInterp
     value(slow, "x = 1")  # copied after it; after the next one, time is not there for another copy
     value(slow, "x = 2")
     with contextlib.ExitStack() as stack:
-        ends = [stack.enter_context(watch(pid)) for pid in zygotes() | sandboxes()]
-        for pid in zygotes():
+        ends = [stack.enter_context(watch(pid)) for pid in fork_servers() | sandboxes()]
+        for pid in fork_servers():
             os.kill(pid, signal.SIGKILL)
         assert all(end(10) for end in ends)
     assert "all variables of earlier steps are gone" in error(slow, "x")

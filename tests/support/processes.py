@@ -28,10 +28,10 @@ def offspring(pid: int | None = None) -> set[int]:
     return first.union(*map(offspring, first))
 
 
-def zygotes(pid: int | None = None) -> set[int]:
-    """The zygotes of `pid` or of this process that are alive, without their guards."""
+def fork_servers(pid: int | None = None) -> set[int]:
+    """The fork servers of `pid` or of this process that are alive, without their guards."""
     parent = os.getpid() if pid is None else pid
-    found = {child for child in children(parent) if b"_zygote.py" in _command(child)}
+    found = {child for child in children(parent) if b"_fork_server.py" in _command(child)}
     return {next(iter(children(child)), child) if _guards(child) else child for child in found}
 
 
@@ -46,7 +46,7 @@ def _guards(pid: int) -> bool:
 
 def sandboxes(pid: int | None = None) -> set[int]:
     """The processes that were forked from those."""
-    return {child for zygote in zygotes(pid) for child in children(zygote)}
+    return {child for server in fork_servers(pid) for child in children(server)}
 
 
 def lasting(processes: set[int]) -> set[int]:
@@ -75,13 +75,13 @@ def resident() -> int:
 
 
 def settle() -> None:
-    """Waits until no zygote starts or ends any more, so that what is left behind can be told."""
+    """Waits until no fork server starts or ends any more."""
     if not preload(frozenset(), 30):
         raise AssertionError("modules are still being loaded")
     for _ in range(1_000):
         with interpreter() as python:
             python.open()
-        if len(zygotes()) <= 2:  # the plain one, and the one with modules
+        if len(fork_servers()) <= 2:  # the plain one, and the one with modules
             break
     with interpreter() as python:
         python.open()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from sanderling.errors import SandboxError, SandboxUnavailable
 
-from ._snapshots import Arriving, CopyableLink, Pages, arrived, order
+from ._snapshots import Arriving, CopyableLink, Pages, Template, arrived, order
 
 if TYPE_CHECKING:
     from ._session import Buffers
@@ -73,7 +73,7 @@ class Checkpoint:
         self._pace = Pace()
         self._stale = False  # whether variables were set since
         self._arriving: Arriving | None = None
-        self._copy: CopyableLink | None = None
+        self._copy: Template | None = None
         self._before: Pages | None = None  # what the kernel had when its copy was asked for
         self._untouched = False  # whether a new kernel is as good as a copy
 
@@ -81,6 +81,15 @@ class Checkpoint:
         """Takes note of a new kernel, which has run nothing yet."""
         self.drop()
         self.wanted = self._untouched = wanted
+
+    def begin_with(self, template: Template, wanted: bool) -> None:
+        """Keeps the template that a new kernel was made of, which has run nothing since."""
+        self.begin(False)
+        self.wanted = wanted
+        if wanted:
+            self._copy = template
+        else:
+            template.discard()
 
     def variables_set(self) -> None:
         """Takes note that variables were set since the last step."""
@@ -141,14 +150,23 @@ class Checkpoint:
         self.settle()
         return self._untouched or (self._copy is not None and self._copy.alive())
 
-    def take(self) -> CopyableLink | None:
-        """Gives the copy away, if there is one that has not ended."""
+    def templates(self) -> list[Template]:
+        """Returns the copy, if there is one."""
+        return [] if self._copy is None else [self._copy]
+
+    def restore(self) -> CopyableLink | None:
+        """Makes a kernel of the copy, which stays; None if there is no copy any more."""
         self.settle()
-        if self._copy is not None and not self._copy.alive():
-            self.drop()
-        copy, self._copy = self._copy, None
         self._before = None
-        return copy
+        if self._copy is None:
+            return None
+        try:
+            link = self._copy.start()
+        except SandboxUnavailable:
+            self.drop()
+            return None
+        self.behind = 0
+        return link
 
     def drop(self) -> None:
         """Ends the copy."""
@@ -166,7 +184,6 @@ class Checkpoint:
         copy, self._copy = self._copy, None
         if copy is not None:
             copy.kill()
-            copy.socket.close()
 
     def _ask(self, link: CopyableLink, say: Callable[[Buffers], None], *, pause: bool) -> None:
         self.drop()

@@ -1,101 +1,54 @@
-"""Makes a copy of the locked process that this is, when the zygote agrees: see `_families`."""
+"""Makes a copy of the locked process that this is, when the fork server lets it: see `_forking`."""
 
 import contextlib
-import errno
 import os
 import socket
-import struct
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable
 
-CHANNEL, GUARD = 3, 4
-"""The descriptors that a locked process has: what it serves, and what leads to the zygote."""
+CHANNEL, SUPERVISOR = 3, 4
+"""The descriptors of a process that is to be locked; the second is closed before foreign code."""
+
+_MAY_I_FORK = 0x7FFFFFFF  # see `_forking`
+
+
+def hand_over(listener: int) -> None:
+    """Gives the listener of the filter to the fork server."""
+    with socket.socket(fileno=SUPERVISOR) as supervisor:
+        socket.send_fds(supervisor, [b"l"], [listener])
+    os.close(listener)
 
 
 class Copier:
-    """Copies this process.
+    """Copies this process."""
 
-    Args:
-        zygote: The number of the process that all copies belong to.
-        die_with_parent: `lockdown.die_with_parent`.
-    """
-
-    def __init__(self, zygote: int, die_with_parent: "Callable[[], None]") -> None:
-        self._zygote = zygote
-        self._die_with_parent = die_with_parent
-
-    def hand_over(self, listener: int) -> None:
-        """Gives the listener of the filter to the zygote."""
-        with socket.socket(fileno=os.dup(GUARD)) as guard:
-            socket.send_fds(guard, [b"l"], [listener])
-        os.close(listener)
+    def __init__(self) -> None:
+        self._fork = os.fork
 
     def __call__(self, folder: "str | None") -> bool:
-        """Copies this process, as the zygote was told before.
+        """Copies this process, as the host has ordered.
 
         Args:
             folder: Where the copy will work; None for where it works now.
 
         Returns:
-            Whether this is the copy. There, its channel is in the place of the one before.
+            Whether this is the copy, which runs once it is put to use. There, the channel leads to
+            another place.
         """
-        try:
-            guard = socket.socket(fileno=GUARD)  # no copy of it: there may be no descriptor left
-            try:
-                told, descriptors, _, _ = socket.recv_fds(guard, 16, 2)
-            finally:
-                guard.detach()
-        except OSError:
-            return False  # the code has closed it: then the zygote has been told
-        if told != b"copy":
-            return False
-        failure = errno.EMFILE
-        if len(descriptors) == 2:
-            failure = self._fork(folder, *descriptors)
-            if failure < 0:
-                return True
-        for descriptor in descriptors:
-            os.close(descriptor)
-        if failure:
-            os.write(GUARD, struct.pack("<i", failure))
-        return False
-
-    def _fork(self, folder: "str | None", channel: int, guard: int) -> int:
-        """Returns 0 or an error number; -1 in the copy."""
-        with contextlib.suppress(OSError):  # there is none, or none that has ended
-            while os.waitpid(-1, os.WNOHANG)[0]:
-                pass  # the one between this process and its last copy
-        parent = -1
+        with contextlib.suppress(OSError):  # always: no process has this number
+            os.kill(_MAY_I_FORK, 0)
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of threads: the copy has none, as is said
-                if os.fork():
-                    return 0
-                parent = os.getpid()
-                if os.fork():
-                    os._exit(0)
-        except OSError as error:
-            number = error.errno or errno.EAGAIN
-            if parent < 0:
-                return number
-            os.write(GUARD, struct.pack("<i", number))
-            os._exit(1)
-        while os.getppid() == parent:
-            os.sched_yield()
-        self._die_with_parent()
-        if os.getppid() != self._zygote:
-            os._exit(0)
-        os.dup2(channel, CHANNEL)
-        os.dup2(guard, GUARD)
-        os.close(channel)
-        os.close(guard)
+                warnings.simplefilter("ignore")  # of threads, which the copy does not have
+                if self._fork():
+                    return False
+        except OSError:
+            return False  # the fork server knows
         forget_what_was_before()
         if folder is not None:
             move_to(folder)
-        os.write(GUARD, b"here")
-        return -1
+        return True
 
 
 def move_to(folder: str) -> None:

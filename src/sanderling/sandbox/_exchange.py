@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -203,8 +203,12 @@ class Exchange:
         return StepWatch(self._look, backend.limits, self._settings.cpu_seconds)
 
     def _look(self) -> Usage:
-        link = self._resources.link
-        return Usage() if link is None else self._resources.backend.usage(link)
+        resources = self._resources
+        if resources.link is None:
+            return Usage()
+        most = resources.backend.limits.memory_bytes
+        used = None if most is None else resources.memory_bytes(most)
+        return replace(resources.backend.usage(resources.link), memory_bytes=used)
 
     def patience(self) -> float:
         """Returns how long to wait for bytes."""
@@ -261,7 +265,7 @@ class Exchange:
         """Ends a step whose end the kernel told."""
         session = self._session
         self._late = self._interrupts > finished.interrupted
-        self._rest_kernel()
+        self.rest_kernel()
         if finished.imported and self._settings.on_imports is not None:
             self._settings.on_imports(finished.imported)
         if session.final is not None:
@@ -272,11 +276,12 @@ class Exchange:
         """Ends the kernel after a fault that it cannot go on from."""
         session, self._session = self._session, self._new_session()
         self._resources.drop()
-        copy = None if self._resources.closed else self._resources.checkpoint.take()
-        if copy is not None and isinstance(error, SandboxViolation):
-            copy.discard()  # one that broke the protocol may have been at it before
-        elif copy is not None:
+        checkpoint = self._resources.checkpoint
+        if isinstance(error, SandboxViolation):
+            checkpoint.drop()  # one that broke the protocol may have been at it before
+        elif not self._resources.closed and (copy := checkpoint.restore()) is not None:
             self.go_on_with(copy)
+            copy.pause()
         if session.final is not None:
             return final_result(session.final[0], session.logs)
         error.logs = session.logs
@@ -311,9 +316,9 @@ class Exchange:
             self._late = False
             self._session = self._new_session(ready=True)
         wire.send(self._session.tools(self._tools))
-        self._rest_kernel()
 
-    def _rest_kernel(self) -> None:
+    def rest_kernel(self) -> None:
+        """Pauses the kernel, and has it copied before."""
         link, wire = self._resources.copyable, self._resources.wire
         if link is not None and wire is not None:
             self._resources.checkpoint.after_step(link, wire.send)

@@ -11,6 +11,7 @@ LIBRARY_THREADS = 32
 
 LESS_TIME = "Do it in smaller steps, or faster."
 _FEWER_THREADS = "Use a pool, such as concurrent.futures.ThreadPoolExecutor(8)."
+_LESS_MEMORY = "Delete large variables, or work in pieces."
 _FEWER_FILES = "Remove files that are not needed any more, and write less."
 LOOKS_EVERY = 0.1
 """Seconds. A step that is shorter is not looked at, or when it ends."""
@@ -70,12 +71,14 @@ class Usage:
     Attributes:
         cpu_seconds: Processor time since it started.
         threads: Threads, those of libraries included.
+        memory_bytes: Memory, with that of copies, where there are any.
         workdir_bytes: What the files in the work folder take.
         workdir_files: How many files and folders there are.
     """
 
     cpu_seconds: float | None = None
     threads: int | None = None
+    memory_bytes: int | None = None
     workdir_bytes: int | None = None
     workdir_files: int | None = None
 
@@ -143,6 +146,8 @@ class StepWatch:
             return Excess(did, _FEWER_THREADS, final=True)
         if did := self._processor():
             return Excess(did, LESS_TIME)
+        if did := self._memory():
+            return Excess(did, _LESS_MEMORY)
         if did := self._folder():
             return Excess(did, _FEWER_FILES)
         return None
@@ -164,6 +169,12 @@ class StepWatch:
         if most is None or threads is None or threads <= most + LIBRARY_THREADS:
             return ""
         return f"started {threads:,} threads; it may have {most:,}"
+
+    def _memory(self) -> str:
+        most, used = self._limits.memory_bytes, self._usage.memory_bytes
+        if most is None or used is None or used <= most:
+            return ""
+        return f"used, with the snapshots of its interpreter, more than {size_text(most)} of memory"
 
     def _folder(self) -> str:
         """A full folder stays full until something is removed: what counts is what is added."""

@@ -14,7 +14,7 @@ from ._exchange import Exchange, Settings
 from ._outcome import Finished
 from ._resources import Resources
 from ._session import Event, Ready
-from ._snapshots import NO_SNAPSHOTS, CopyableBackend, CopyableLink, Snapshot, arrived, order
+from ._snapshots import NO_SNAPSHOTS, CopyableBackend, Snapshot, Template, arrived, order
 
 if TYPE_CHECKING:
     from ._backend import Backend, Link
@@ -268,13 +268,13 @@ class RemoteInterpreter:
             self._open()
             backend = self._copyable_backend()
             self._resources.snapshots.make_room()
-            link = self._copy()
+            template = self._copy()
             try:
                 files = backend.save_files()
             except BaseException:
-                link.discard()
+                template.discard()
                 raise
-            made = Snapshot(link, self._exchange.variables, files, backend.forget_files)
+            made = Snapshot(template, self._exchange.variables, files, backend.forget_files)
             self._resources.snapshots.add(made)
             return made
 
@@ -282,12 +282,13 @@ class RemoteInterpreter:
         """Goes back to a snapshot. See `SnapshotInterpreter.restore`."""
         with self._claimed():
             backend = self._copyable_backend()
-            link, variables, files = self._resources.snapshots.wake(snapshot)
+            link, variables, files = self._resources.snapshots.use(snapshot)
             self._resources.checkpoint.close()
             self._resources.drop()
             self._exchange.variables = dict(variables)
             self._resources.checkpoint.begin(self._settings.restore_after_kill)
             self._exchange.go_on_with(link)
+            self._exchange.rest_kernel()
             backend.put_back(files)
 
     def fork(self) -> RemoteInterpreter:
@@ -298,13 +299,15 @@ class RemoteInterpreter:
             # The backend is of the kind of ours.
             made = RemoteInterpreter(backend, **vars(self._settings))  # type: ignore[arg-type]
             try:
-                link = self._copy(folder)
+                template = self._copy(folder)
+                made._exchange.follow(self._exchange)
+                link = template.start()
+                made._resources.checkpoint.begin_with(template, self._settings.restore_after_kill)
+                made._exchange.go_on_with(link)
+                link.pause()
             except BaseException:
                 made.close()
                 raise
-            made._exchange.follow(self._exchange)
-            made._resources.checkpoint.begin(self._settings.restore_after_kill)
-            made._exchange.go_on_with(link)
             return made
 
     def _copyable_backend(self) -> CopyableBackend:
@@ -313,7 +316,7 @@ class RemoteInterpreter:
             raise SandboxError(NO_SNAPSHOTS)
         return backend
 
-    def _copy(self, folder: str | None = None) -> CopyableLink:
+    def _copy(self, folder: str | None = None) -> Template:
         wire, link = self._open(), self._resources.copyable
         if link is None or self._exchange.layers.get("snapshots") is not True:
             raise SandboxError(

@@ -37,6 +37,24 @@ class Resources:
         self.link, self.wire = link, wire
         self.copyable = link if isinstance(link, CopyableLink) else None
 
+    def memory_bytes(self, most: int) -> int | None:
+        """Returns the memory that the kernel uses with its copies.
+
+        The copy from before a step is given up where they would use more than `most`. It is None
+        where there are no copies: then the system itself keeps the limit.
+        """
+        snapshots = self.snapshots.templates()
+        for templates in ([*snapshots, *self.checkpoint.templates()], snapshots):
+            if self.copyable is None or not templates:
+                return None
+            used = sum(each.resident_bytes() for each in (self.copyable, *templates))
+            if used > most:  # with what they share counted for each of them
+                used = sum(each.proportional_bytes() for each in (self.copyable, *templates))
+            if used <= most:
+                return used
+            self.checkpoint.drop()
+        return used
+
     def drop(self) -> str:
         """Ends the kernel, if there is one; tells how it ended."""
         link, wire = self.link, self.wire

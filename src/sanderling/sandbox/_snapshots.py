@@ -1,12 +1,12 @@
 """Copies of a kernel, and the snapshots that are made of them.
 
-A copy is a process that waits, with the variables as they were. It takes no processor time, and of
+A copy is a template: a process with the variables as they were, which has run nothing since and
+never will. Processes like it are made when it is put to use. It takes no processor time, and of
 memory what the kernel has changed since: that much it costs to keep one.
 """
 
 from __future__ import annotations
 
-import contextlib
 import weakref
 from collections.abc import Callable, Mapping
 from types import TracebackType
@@ -30,14 +30,41 @@ MOST_SNAPSHOTS = 8
 _PATIENCE = 15.0  # seconds; the zygote's own is shorter
 
 
+class Measured(Protocol):
+    """A process that takes memory."""
+
+    def resident_bytes(self) -> int:
+        """Returns the memory that it uses; 0 once it has ended."""
+
+    def proportional_bytes(self) -> int:
+        """Returns the memory that it uses, of what is shared its share; this takes longer."""
+
+
+class Template(Measured, Protocol):
+    """A copy of a kernel that has run nothing."""
+
+    def start(self) -> CopyableLink:
+        """Makes a kernel that goes on from where the copy was made; the template stays.
+
+        Raises:
+            SandboxUnavailable: The system refused, or the template has ended.
+        """
+
+    def alive(self) -> bool:
+        """Whether it has not ended."""
+
+    def kill(self) -> str:
+        """Ends it; tells how it ended."""
+
+    def discard(self) -> None:
+        """Ends it without waiting for its end."""
+
+
 class Arriving(Protocol):
-    """A process that was asked for."""
+    """A template that was ordered."""
 
-    def fileno(self) -> int:
-        """Returns a descriptor that can be read once `link` does not wait."""
-
-    def link(self, seconds: float) -> CopyableLink | None:
-        """Returns the process, once it is there; None if it never will be.
+    def result(self, seconds: float) -> Template | None:
+        """Returns the template, once it is there; None if it never will be.
 
         Raises:
             TimeoutError: It has not come within this time.
@@ -45,7 +72,7 @@ class Arriving(Protocol):
         """
 
     def close(self) -> None:
-        """Wants it no more."""
+        """Forgets it."""
 
 
 class Pages(NamedTuple):
@@ -58,7 +85,7 @@ class Pages(NamedTuple):
 
 
 @runtime_checkable
-class CopyableLink(Protocol):
+class CopyableLink(Measured, Protocol):
     """A kernel that can be copied, and paused."""
 
     @property
@@ -87,10 +114,13 @@ class CopyableLink(Protocol):
         """Lets it go on."""
 
     def copy(self, *, pause: bool) -> Arriving:
-        """Asks for a copy; the kernel must be told then (`order`).
+        """Orders a copy; the kernel must be told then (`order`).
+
+        Args:
+            pause: Whether the kernel is paused afterwards.
 
         Raises:
-            SandboxUnavailable: There is nobody left to ask.
+            SandboxUnavailable: The kernel has ended.
         """
 
 
@@ -161,33 +191,32 @@ def order(folder: str | None = None) -> Buffers:
     return kernel.pack("fork", {"folder": folder})
 
 
-def arrived(arriving: Arriving) -> CopyableLink:
+def arrived(arriving: Arriving) -> Template:
     """Waits for a copy.
 
     Raises:
         SandboxError: There is none.
     """
     try:
-        link = arriving.link(_PATIENCE)
+        template = arriving.result(_PATIENCE)
     except TimeoutError as error:
         raise SandboxUnavailable("The sandbox did not make a copy of itself in time.") from error
-    if link is None:
+    if template is None:
         raise SandboxUnavailable("The sandbox ended before it was copied.")
-    return link
+    return template
 
 
 class _Kept:
     """What a snapshot holds; apart from it, so that a finalizer can hold it."""
 
-    def __init__(self, link: CopyableLink, forget_files: Callable[[], None]) -> None:
-        self.link: CopyableLink | None = link
+    def __init__(self, template: Template, forget_files: Callable[[], None]) -> None:
+        self.template: Template | None = template
         self.forget_files = forget_files
 
     def close(self) -> None:
-        link, self.link = self.link, None
-        if link is not None:
-            link.kill()
-            link.socket.close()
+        template, self.template = self.template, None
+        if template is not None:
+            template.kill()
             self.forget_files()
 
 
@@ -200,20 +229,20 @@ class Snapshot:
 
     def __init__(
         self,
-        link: CopyableLink,
+        template: Template,
         variables: Mapping[str, object],
         files: str | None,
         forget_files: Callable[[str | None], None],
     ) -> None:
         self._variables = dict(variables)
         self._files = files
-        self._kept = _Kept(link, lambda: forget_files(files))
+        self._kept = _Kept(template, lambda: forget_files(files))
         self._finalizer = weakref.finalize(self, self._kept.close)
 
     @property
     def closed(self) -> bool:
         """Whether it can no longer be restored."""
-        return self._kept.link is None
+        return self._kept.template is None
 
     def close(self) -> None:
         """Forgets all of it. May be called again."""
@@ -243,7 +272,7 @@ class Snapshots:
         Raises:
             SandboxError: There are too many.
         """
-        if sum(not each.closed for each in self._all) >= MOST_SNAPSHOTS:
+        if len(self.templates()) >= MOST_SNAPSHOTS:
             raise SandboxError(
                 f"There are {MOST_SNAPSHOTS} snapshots of this interpreter already, which is as "
                 "many as there may be: close one."
@@ -253,31 +282,29 @@ class Snapshots:
         """Keeps count of a new one."""
         self._all.add(snapshot)
 
-    def wake(self, snapshot: Snapshot) -> tuple[CopyableLink, Mapping[str, object], str | None]:
-        """Makes a copy of a snapshot, which stays what it is.
+    def use(self, snapshot: Snapshot) -> tuple[CopyableLink, Mapping[str, object], str | None]:
+        """Makes a kernel of a snapshot, which stays what it is.
 
         Returns:
-            The copy, the variables that were set from outside, and the name of the files.
+            The kernel, the variables that were set from outside, and the name of the files.
 
         Raises:
             SandboxError: It is not of this interpreter, is closed, or has ended.
         """
         if snapshot not in self._all:
             raise SandboxError("The snapshot is not of this interpreter.")
-        link = snapshot._kept.link
-        if link is None:
+        template = snapshot._kept.template
+        if template is None:
             raise SandboxError("The snapshot is closed.")
-        with contextlib.ExitStack() as unless_done:
-            try:
-                arriving = link.copy(pause=False)
-                unless_done.callback(arriving.close)
-                for part in order():
-                    link.socket.sendall(part)
-                copy = arrived(arriving)
-            except (OSError, SandboxUnavailable) as error:
-                raise SandboxError(f"The snapshot is lost: {error}") from error
-            unless_done.pop_all()
-            return copy, snapshot._variables, snapshot._files
+        try:
+            return template.start(), snapshot._variables, snapshot._files
+        except SandboxUnavailable as error:
+            raise SandboxError(f"The snapshot is lost: {error}") from error
+
+    def templates(self) -> list[Template]:
+        """Returns the copies of those that are not closed."""
+        kept = [each._kept.template for each in self._all]
+        return [template for template in kept if template is not None]
 
     def close(self) -> None:
         """Closes them all."""

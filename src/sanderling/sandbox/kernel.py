@@ -1975,6 +1975,11 @@ def _refuse_system(command: object) -> int:  # noqa: ARG001 - the signature of o
     raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
 
 
+def _refuse_fork() -> int:
+    """Raises, where the system's own would say that there is no such call."""
+    raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+
 def _keep_model_lines(report: traceback.TracebackException) -> None:
     """Leaves only frames of the model's own code: those of libraries and of this file go."""
     pending, seen = [report], set()
@@ -2456,6 +2461,8 @@ class Kernel:
         self._output = Output(self._print, output)
         self._errors = _Errors(self._output, self._workspace.without_paths)
         os.system = _refuse_system
+        if copy is not None:
+            os.fork = _refuse_fork
         if "max_threads" in limits:
             _limit_threads(limits["max_threads"])
         self._most_calls = calls

@@ -60,12 +60,12 @@ class Estate:
 
     Attributes:
         helpers: Child processes that are meant to be there.
-        zygotes: More of them, which are meant to have no children themselves.
+        fork_servers: More of them, which are meant to have no children themselves.
     """
 
     def __init__(self, root: Path, library: Path) -> None:
         self.helpers: set[int] = set()
-        self.zygotes: set[int] = set()
+        self.fork_servers: set[int] = set()
         self._root = root
         self._library = library
         self._secrets = {kind: f"canary-{kind}-{secrets.token_hex(12)}" for kind in _KINDS}
@@ -218,10 +218,12 @@ class Estate:
 
     def _strangers(self) -> list[int]:
         """Returns the children that nobody of us made, or that did not go away."""
-        known = {self._victim.pid, *self.helpers, *self.zygotes}
+        known = {self._victim.pid, *self.helpers, *self.fork_servers}
         own = [pid for pid in children(os.getpid()) if pid not in known]
         # Those of a zygote that were told to end may still be at it.
-        theirs = (pid for zygote in self.zygotes for pid in children(zygote) if pid not in known)
+        theirs = (
+            pid for zygote in self.fork_servers for pid in children(zygote) if pid not in known
+        )
         return own + [pid for pid in theirs if not _ends(pid)]
 
     def restore(self) -> None:

@@ -52,10 +52,10 @@ class Attacked:
         with_walls.close()
         preload(frozenset(PRELOADABLE), _PATIENCE)
         guards = children(os.getpid())
-        zygotes = [*guards, *(pid for guard in guards for pid in children(guard))]
+        fork_servers = [*guards, *(pid for guard in guards for pid in children(guard))]
         helper, _ = zygote()
         self.estate = Estate(root, library / "sanderling")
-        self.estate.zygotes.update(zygotes)
+        self.estate.fork_servers.update(fork_servers)
         self.estate.helpers.add(helper.pid)
 
     def attack(self, order: dict[str, Any]) -> dict[str, Any]:

@@ -55,7 +55,7 @@ def test_the_layers_in_force(locked: Station, namespaces: bool) -> None:
             "AS": 1 << 30,
             "FSIZE": 1 << 20,
             "NOFILE": 100,
-            "CORE": 0,
+            "CORE": 1,
             "MEMLOCK": 0,
             "SIGPENDING": 64,
             "CPU": 10,

@@ -12,11 +12,13 @@ from sanderling.sandbox.lockdown._rules import (
     KILL,
     NOTIFY,
     PRETEND,
+    TRACE,
     Case,
     Rule,
     Where,
     fail,
     rules,
+    supervision,
 )
 from sanderling.sandbox.lockdown._seccomp import assemble
 from sanderling.sandbox.lockdown._syscalls import HIGHEST_KNOWN, MACHINES, numbers
@@ -137,15 +139,32 @@ def test_verdicts(machine: str, name: str, arguments: tuple[int, ...], then: int
 
 
 @both
-def test_who_may_be_copied_has_forks_and_signals_put_to_the_listener(machine: str) -> None:
-    asking = rules(None)
+def test_a_process_that_can_be_copied_forks_for_a_tracer_only(machine: str) -> None:
+    copyable = rules(None)
 
-    assert verdict(machine, "clone", 0x01200011, of=asking) == NOTIFY
-    assert verdict(machine, "clone", 0x003D0F00, of=asking) == ALLOW
-    assert verdict(machine, "clone", 0x10000011, of=asking) == DENY
-    assert verdict(machine, "kill", 1, 9, of=asking) == NOTIFY
-    assert verdict(machine, "tgkill", PID, 5, 6, of=asking) == NOTIFY
-    assert verdict(machine, "prlimit64", PID, of=asking) == DENY
+    assert verdict(machine, "clone", 0x01200011, of=copyable) == TRACE
+    assert verdict(machine, "clone", 0x01208011, of=copyable) == TRACE
+    assert verdict(machine, "clone", 0x003D0F00, of=copyable) == ALLOW
+    for flags in (0x11, 0x8011, 0x4111, 0x10000011, 0x01202011, 0x01A00011, 0x01200000):
+        assert verdict(machine, "clone", flags, of=copyable) == DENY
+    assert verdict(machine, "clone", 0x01200011) == DENY
+    assert verdict(machine, "prlimit64", PID, of=copyable) == DENY
+
+
+@both
+def test_the_supervisor_decides_on_signals_alone(machine: str) -> None:
+    program = assemble(supervision(), machine, ALLOW)
+
+    assert run_filter(program, ARCH[machine], numbers(machine)["kill"], (1, 9)) == NOTIFY
+    assert run_filter(program, ARCH[machine], numbers(machine)["tgkill"], (PID, 5, 6)) == NOTIFY
+    for call in ("clone", "ptrace", "read", "seccomp"):
+        assert run_filter(program, ARCH[machine], numbers(machine)[call], ()) == ALLOW
+
+
+@both
+def test_no_descriptor_can_be_sent(machine: str) -> None:
+    assert verdict(machine, "sendmsg", 3) == DENY
+    assert verdict(machine, "sendto", 3) == ALLOW
 
 
 @both

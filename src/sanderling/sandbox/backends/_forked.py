@@ -1,4 +1,4 @@
-"""Locked processes that were forked from a zygote, and the copies of them."""
+"""Locked processes that the fork server has made, and templates of them."""
 
 from __future__ import annotations
 
@@ -9,48 +9,74 @@ import signal
 import socket
 import struct
 import threading
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from sanderling.errors import SandboxUnavailable
 
-from ._process import ending, hung_up, pages
+from ._process import ending, hung_up, pages, proportional_bytes
 
 if TYPE_CHECKING:
     from sanderling.sandbox._snapshots import Pages
 
+_T = TypeVar("_T")
+_PAGE = os.sysconf("SC_PAGE_SIZE")
 _LAST_WORDS = 5.0  # seconds from the death of a process to the report of it
+_PATIENCE = 15.0  # seconds; the fork server's own is shorter
 
 
-class CopyOrder(Protocol):
-    """Asks the zygote for a copy of one of its children: see `_Zygote.copy`."""
+class Orders(Protocol):
+    """What a fork server does with one of its children."""
 
-    def __call__(self, number: int, *, stop: bool) -> Arrival:
-        """Says what it will come as."""
+    def copy(self, number: int, *, pause: bool) -> Arrival[ForkedTemplate]:
+        """Orders a template of a process; the kernel in it must be told then.
+
+        Args:
+            number: Of the process.
+            pause: Whether it is paused afterwards.
+
+        Raises:
+            SandboxUnavailable: The fork server has ended, and the process with it.
+        """
+
+    def use(self, number: int) -> Arrival[ForkedLink]:
+        """Orders a process like a template.
+
+        Args:
+            number: Of the template.
+
+        Raises:
+            SandboxUnavailable: The fork server has ended, and the template with it.
+        """
 
 
-class Arrival:
-    """A process that was asked for.
+class Arrival(Generic[_T]):
+    """A process that was ordered.
 
     Args:
-        channel: What leads to its kernel.
-        reports: Where the zygote tells of it.
-        copy: How a copy of it can be had.
+        reports: Where the fork server reports on it.
+        make: Makes what stands for it, of its number, a pidfd and `reports`.
+        forget: Called where it is not wanted any more.
     """
 
-    def __init__(self, channel: socket.socket, reports: socket.socket, copy: CopyOrder) -> None:
-        self.channel = channel
+    def __init__(
+        self,
+        reports: socket.socket,
+        make: Callable[[int, int, socket.socket], _T],
+        forget: Callable[[], object] = lambda: None,
+    ) -> None:
         self._reports = reports
-        self._copy = copy
+        self._make = make
+        self._forget = forget
 
-    def fileno(self) -> int:
-        """Returns a descriptor that can be read once `link` does not wait."""
-        return self._reports.fileno()
-
-    def link(self, seconds: float) -> ForkedLink | None:
-        """Returns the process, once it is there; None if the zygote has ended.
+    def result(self, seconds: float) -> _T | None:
+        """Returns the process, once it is there; None if the fork server has ended.
 
         It is called once: what does not come in time is not waited for any more.
+
+        Args:
+            seconds: How long to wait.
 
         Raises:
             TimeoutError: It has not come within this time.
@@ -70,40 +96,30 @@ class Arrival:
             if refused or not pidfds:
                 why = os.strerror(refused) if refused else "this process has no descriptors left"
                 raise SandboxUnavailable(f"No process could be started: {why}.")
-            self.channel.settimeout(None)
             unless_done.pop_all()
-            return ForkedLink(self.channel, pidfds[0], self._reports, number[0], self._copy)
+            return self._make(number[0], pidfds[0], self._reports)
 
     def close(self) -> None:
-        """Wants it no more: it ends when it comes."""
-        self.channel.close()
+        """Forgets it: it ends when it comes."""
+        self._forget()
         self._reports.close()
 
 
-class ForkedLink:
-    """A locked process, child of a zygote.
+class _Child:
+    """A child of a fork server.
 
     Args:
-        connection: What leads to its kernel.
+        orders: What the fork server does with it.
+        number: By which the fork server knows it.
         pidfd: Of the process: a signal to it reaches no other that gets its number later.
-        reports: Where the zygote tells how it ended.
-        number: By which the zygote knows it.
-        copy: How a copy of it can be had.
+        reports: Where the fork server tells how it ended.
     """
 
-    def __init__(
-        self,
-        connection: socket.socket,
-        pidfd: int,
-        reports: socket.socket,
-        number: int,
-        copy: CopyOrder,
-    ) -> None:
-        self.socket = connection
+    def __init__(self, orders: Orders, number: int, pidfd: int, reports: socket.socket) -> None:
+        self._number = number
         self._pidfd = pidfd
         self._reports = reports
-        self._number = number
-        self._copy = copy
+        self._orders = orders
         self._owner = os.getpid()
         self._lock = threading.Lock()  # of the two above, which close
         self._story: str | None = None
@@ -119,33 +135,6 @@ class ForkedLink:
             except OSError:  # this process has no descriptors left
                 return -1
         return next(int(line[4:]) for line in lines if line.startswith("Pid:"))
-
-    def interrupt(self) -> None:
-        """Sends SIGINT."""
-        self._send(signal.SIGINT)
-
-    def pages(self) -> Pages:
-        """Looks at its memory."""
-        return pages(self.pid)
-
-    def pause(self) -> None:
-        """Stops the process, with all of its threads, until `resume`."""
-        self._send(signal.SIGSTOP)
-
-    def resume(self) -> None:
-        """Lets it go on."""
-        self._send(signal.SIGCONT)
-
-    def copy(self, *, pause: bool) -> Arrival:
-        """Asks for a copy; the kernel of this process must be told then.
-
-        Args:
-            pause: Whether this process is paused once it is copied.
-
-        Raises:
-            SandboxUnavailable: The zygote has ended, and this process with it.
-        """
-        return self._copy(self._number, stop=pause)
 
     def alive(self) -> bool:
         """Whether it has not ended."""
@@ -167,7 +156,18 @@ class ForkedLink:
                 self._signal(signal.SIGKILL)
                 os.close(self._pidfd)
                 self._reports.close()
-        self.socket.close()
+
+    def pages(self) -> Pages:
+        """Looks at its memory."""
+        return pages(self.pid)
+
+    def resident_bytes(self) -> int:
+        """Returns the memory that it uses; 0 once it has ended."""
+        return self.pages().resident * _PAGE
+
+    def proportional_bytes(self) -> int:
+        """Returns the memory that it uses, of what is shared its share; this takes longer."""
+        return proportional_bytes(self.pid)
 
     def _send(self, number: signal.Signals) -> None:
         with self._lock:
@@ -178,12 +178,16 @@ class ForkedLink:
         with contextlib.suppress(ProcessLookupError):
             signal.pidfd_send_signal(self._pidfd, number)
 
+    def _patience(self) -> float:
+        """Returns for how many seconds it may be ending of itself."""
+        return 0.0
+
     def _end(self) -> str:
         with self._reports:
             # One that is ending of itself tells its own story.
-            stuck = not readable(self._pidfd, 0.05 if hung_up(self.socket) else 0)
+            stuck = not readable(self._pidfd, self._patience())
             self._signal(signal.SIGKILL)
-            readable(self._pidfd, None)
+            readable(self._pidfd, _LAST_WORDS)
             os.close(self._pidfd)
             self._reports.settimeout(_LAST_WORDS)
             try:
@@ -195,6 +199,78 @@ class ForkedLink:
         if not report:
             return "the process that it was forked from has ended, and it with that"
         return ending(os.waitstatus_to_exitcode(*struct.unpack("<i", report)))
+
+
+class ForkedTemplate(_Child):
+    """A copy of a locked process that has run nothing yet, and never will: see `start`."""
+
+    def start(self) -> ForkedLink:
+        """Makes a process like this one, which goes on from where the copy was made.
+
+        Raises:
+            SandboxUnavailable: The system refused, or this template has ended.
+        """
+        try:
+            link = self._orders.use(self._number).result(_PATIENCE)
+        except TimeoutError as error:
+            raise SandboxUnavailable("The copy did not start in time.") from error
+        if link is None:
+            raise SandboxUnavailable("The process that forks sandboxes has ended.")
+        return link
+
+
+class ForkedLink(_Child):
+    """A locked process.
+
+    Args:
+        connection: What leads to its kernel.
+        orders: What the fork server does with it.
+        number: By which the fork server knows it.
+        pidfd: Of the process.
+        reports: Where the fork server tells how it ended.
+    """
+
+    def __init__(
+        self,
+        connection: socket.socket,
+        orders: Orders,
+        number: int,
+        pidfd: int,
+        reports: socket.socket,
+    ) -> None:
+        super().__init__(orders, number, pidfd, reports)
+        self.socket = connection
+
+    def interrupt(self) -> None:
+        """Sends SIGINT."""
+        self._send(signal.SIGINT)
+
+    def pause(self) -> None:
+        """Stops the process, with all of its threads, until `resume`."""
+        self._send(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Lets it go on."""
+        self._send(signal.SIGCONT)
+
+    def copy(self, *, pause: bool) -> Arrival[ForkedTemplate]:
+        """Orders a template of this process; its kernel must be told then.
+
+        Args:
+            pause: Whether this process is paused afterwards.
+
+        Raises:
+            SandboxUnavailable: The fork server has ended, and this process with it.
+        """
+        return self._orders.copy(self._number, pause=pause)
+
+    def discard(self) -> None:
+        """Ends the process without a look at how it does, and closes its socket."""
+        super().discard()
+        self.socket.close()
+
+    def _patience(self) -> float:
+        return 0.05 if hung_up(self.socket) else 0.0
 
 
 def readable(descriptor: int, seconds: float | None) -> bool:

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 from sanderling.errors import SandboxUnavailable
 from sanderling.sandbox._limits import Limits, Usage, require_positive
 
+from ._fork_servers import environment, fork_servers
 from ._forked import ForkedLink
 from ._process import usage
-from ._zygotes import environment, zygotes
 
 if TYPE_CHECKING:
     from sanderling.sandbox._backend import Link
@@ -116,7 +116,7 @@ class LocalBackend:
             if self._closed:
                 raise SandboxUnavailable("The interpreter was closed before it started.")
             self._end()
-            self._link = zygotes(os.getpid()).fork(
+            self._link = fork_servers(os.getpid()).fork(
                 self._orders, self._may_import, self.limits.known()["memory_bytes"]
             )
             return self._link
@@ -264,4 +264,4 @@ def preload(modules: frozenset[str], seconds: float = 0) -> bool:
     Returns:
         Whether nothing is being loaded any more.
     """
-    return zygotes(os.getpid()).preload(modules, seconds)
+    return fork_servers(os.getpid()).preload(modules, seconds)

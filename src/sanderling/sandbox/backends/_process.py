@@ -74,6 +74,18 @@ def pages(pid: int) -> Pages:
     return Pages(0, 0) if fields is None else Pages(int(fields[7]), int(fields[21]))
 
 
+def proportional_bytes(pid: int) -> int:
+    """Returns the memory that a process uses, of what it shares with n others one part in n + 1.
+
+    It is 0 where that cannot be seen. Source: ``/proc/pid/smaps_rollup`` in proc(5).
+    """
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_bytes().splitlines()
+    except OSError:
+        return 0
+    return sum(int(line.split()[1]) << 10 for line in lines if line.startswith(b"Pss:"))
+
+
 def _stat(pid: int) -> list[bytes] | None:
     try:
         stat = Path(f"/proc/{pid}/stat").read_bytes()

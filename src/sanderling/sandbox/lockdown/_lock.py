@@ -11,8 +11,14 @@ from ._linux import machine
 from ._notify import NEW_LISTENER
 from ._own_root import enter
 from ._policy import Policy
-from ._process import drop_capabilities, forbid_new_privileges, require_single_thread, set_limits
-from ._rules import Rule, count_allowed, rules
+from ._process import (
+    drop_capabilities,
+    forbid_new_privileges,
+    let_be_traced,
+    require_single_thread,
+    set_limits,
+)
+from ._rules import ALLOW, count_allowed, rules, supervision
 from ._seccomp import assemble, load
 
 
@@ -21,6 +27,7 @@ def prepare() -> None:
     with contextlib.suppress(LockdownError):  # `lock` says it, too
         in_force = rules(None, truncate_by_path=abi() >= TRUNCATE_ABI)
         assemble(in_force, machine())
+        assemble(supervision(), machine(), ALLOW)
         count_allowed(in_force)
 
 
@@ -29,9 +36,10 @@ def lock(policy: Policy, supervisor: Callable[[int], None] | None = None) -> dic
 
     Args:
         policy: What stays within reach.
-        supervisor: Takes the listener of the filter, for a process that shall be copied by fork:
-            whoever holds it decides on each fork and each signal. Where the kernel gives none, as
-            in a container that is supervised itself, it is not called, and nothing can fork.
+        supervisor: Makes this a process that its parent can copy: it takes the listener that
+            decides on signals, and the parent may trace the process. Where the kernel gives no
+            listener, as in a container that is supervised itself, it is not called, and the
+            process cannot be copied.
 
     Returns:
         The layers in force: JSON data, for people to read.
@@ -49,14 +57,13 @@ def lock(policy: Policy, supervisor: Callable[[int], None] | None = None) -> dic
     drop_capabilities()
     forbid_new_privileges()
     restrict(policy.read, policy.write, version=landlock_abi)
-    by_path = landlock_abi >= TRUNCATE_ABI
-    in_force = rules(None, truncate_by_path=by_path)
-    listener = _load_supervised(in_force) if supervisor is not None else None
-    if supervisor is None or listener is None:
-        in_force = rules(os.getpid(), truncate_by_path=by_path)
-        load(in_force)
-    else:
+    listener = None if supervisor is None else _load_supervision()
+    if supervisor is not None and listener is not None:
         supervisor(listener)
+        let_be_traced()
+    own_pid = None if listener is not None else os.getpid()
+    in_force = rules(own_pid, truncate_by_path=landlock_abi >= TRUNCATE_ABI)
+    load(in_force)
     # Last: who may have few descriptors may send none where others of this user have many on the
     # way, as code in another sandbox can.
     limits = set_limits(
@@ -76,11 +83,11 @@ def lock(policy: Policy, supervisor: Callable[[int], None] | None = None) -> dic
     }
 
 
-def _load_supervised(in_force: tuple[Rule, ...]) -> int | None:
+def _load_supervision() -> int | None:
     try:
-        return load(in_force, flags=NEW_LISTENER)
+        return load(supervision(), flags=NEW_LISTENER, otherwise=ALLOW)
     except LockdownError as error:
         cause = error.__cause__
         if isinstance(cause, OSError) and cause.errno == errno.EBUSY:
-            return None  # one listener for a process: somebody else has it
+            return None  # a process has one listener, and somebody else has it
         raise

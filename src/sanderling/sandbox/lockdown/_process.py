@@ -19,6 +19,9 @@ from ._linux import (
     syscall,
 )
 
+DIE_WITH_PARENT = (PR_SET_PDEATHSIG, signal.SIGKILL)
+"""Arguments of prctl(2): the kernel kills the caller when the thread that made it ends."""
+
 _CAPABILITY_VERSION_3 = 0x20080522  # linux/capability.h: two 32-bit words for each set
 _MORE_CAPABILITIES_THAN_THERE_ARE = 64
 _LAST_DESCRIPTOR = 0xFFFFFFFF
@@ -68,7 +71,7 @@ def die_with_parent() -> None:
     Raises:
         OSError: The kernel refused.
     """
-    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    prctl(*DIE_WITH_PARENT)
 
 
 def require_single_thread() -> None:
@@ -132,7 +135,8 @@ def set_limits(
         "AS": memory_bytes,
         "FSIZE": file_bytes,
         "NOFILE": open_files,
-        "CORE": 0,
+        # Not 0, which would not keep a core from a program that core_pattern pipes it to: core(5).
+        "CORE": 1,
         "MEMLOCK": 0,
         "SIGPENDING": _QUEUED_SIGNALS,
     }
@@ -162,5 +166,19 @@ def forbid_new_privileges() -> None:
     try:
         prctl(PR_SET_NO_NEW_PRIVS, 1)
         prctl(PR_SET_DUMPABLE, 0)
+    except OSError as error:
+        raise LockdownError("no_new_privs", str(error), "It needs Linux 3.5 or newer") from error
+
+
+def let_be_traced() -> None:
+    """Lets processes of the same user trace this one, as its parent must to copy it.
+
+    Those in other sandboxes still cannot: Landlock and seccomp keep them from it.
+
+    Raises:
+        LockdownError: The kernel refused.
+    """
+    try:
+        prctl(PR_SET_DUMPABLE, 1)
     except OSError as error:
         raise LockdownError("no_new_privs", str(error), "It needs Linux 3.5 or newer") from error

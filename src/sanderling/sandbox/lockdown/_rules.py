@@ -11,6 +11,7 @@ from dataclasses import dataclass
 ALLOW = 0x7FFF0000  # SECCOMP_RET_ALLOW
 KILL = 0x80000000  # SECCOMP_RET_KILL_PROCESS
 NOTIFY = 0x7FC00000  # SECCOMP_RET_USER_NOTIF: ask the holder of the listener
+TRACE = 0x7FF00000  # SECCOMP_RET_TRACE: stop for the tracer; ENOSYS where there is none
 _ERRNO = 0x00050000  # SECCOMP_RET_ERRNO
 
 Verdict = int
@@ -91,13 +92,19 @@ _ALLOWED = {
         getpgrp getpgid getsid getrlimit getrusage times uname sysinfo getcpu getrandom
         time gettimeofday clock_gettime clock_getres getpriority sched_getaffinity sched_getparam
         sched_getscheduler sched_get_priority_max sched_get_priority_min""",
-    "talk over sockets that exist: none can be made, connected or bound": """
-        sendto recvfrom sendmsg recvmsg shutdown getsockname getpeername getsockopt""",
+    "talk over sockets that exist: none can be made, connected or bound. Without sendmsg no "
+    "descriptor can be sent, and so be hidden from who copies the process": """
+        sendto recvfrom recvmsg shutdown getsockname getpeername getsockopt""",
 }
 
-# clone(2): any of these flags makes a namespace.
-_NEW_NAMESPACE = 0x7E020080
-_CLONE_THREAD = 0x00010000
+FORK = 0x01200011
+"""The flags of fork(): ``CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | SIGCHLD``."""
+FORK_SIBLING = FORK | 0x00008000
+"""The same with ``CLONE_PARENT``: the new process is a child of this one's parent."""
+_SIGNALS = "kill tgkill"
+# CLONE_VM | _FS | _FILES | _SIGHAND | _THREAD | _SYSVSEM | _SETTLS | _PARENT_SETTID |
+# _CHILD_CLEARTID, as glibc makes a thread; musl adds CLONE_DETACHED, which means nothing.
+_NEW_THREAD = (0x003D0F00, 0x007D0F00)
 _F_DUPFD, _F_GETFD, _F_SETFD, _F_GETFL, _F_SETFL = 0, 1, 2, 3, 4
 _F_GETLK, _F_SETLK, _F_SETLKW = 5, 6, 7
 _F_OFD_GETLK, _F_OFD_SETLK, _F_OFD_SETLKW = 36, 37, 38
@@ -114,28 +121,35 @@ _ARCH_GET_XCOMP_SUPP, _ARCH_GET_XCOMP_PERM, _ARCH_REQ_XCOMP_PERM = 0x1021, 0x102
 _O_ACCMODE, _O_WRONLY, _O_RDWR, _O_TRUNC, _O_ASYNC = 3, 1, 2, 0x200, 0x2000
 
 
+@functools.lru_cache(maxsize=1)
+def supervision() -> tuple[Rule, ...]:
+    """Returns the rules of a filter that asks the holder of its listener, and stops nothing else.
+
+    The filter that does stop calls is loaded afterwards.
+    """
+    return (Rule(_SIGNALS, "a copy has another number, which no filter can know", NOTIFY),)
+
+
 @functools.lru_cache(maxsize=4)
 def rules(own_pid: int | None, *, truncate_by_path: bool = True) -> tuple[Rule, ...]:
     """Returns the rules for one process; no call is named twice.
 
     Args:
         own_pid: The only process that may be signalled, as this process's ``getpid()`` gives it.
-            None is for a process that is copied by fork: the holder of the listener decides which
-            processes may be signalled, and when one may be made.
+            None is for a process that is copied by fork: a tracer decides when it may fork, and
+            the holder of the listener of `supervision` decides on signals.
         truncate_by_path: False where Landlock does not govern truncation (below ABI 3).
     """
     this_process = (0,) if own_pid is None else (0, own_pid)
-    new_process = DENY if own_pid is not None else NOTIFY
+    forks = () if own_pid is not None else (Case((Where(0, (FORK, FORK_SIBLING)),), TRACE),)
     return (
         *(Rule(calls, why, ALLOW) for why, calls in _ALLOWED.items()),
         Rule(
             "clone",
-            "threads, no processes, no namespaces",
+            "threads and, for a tracer, forks: by all of their flags, so that none changes what a "
+            "new process is",
             DENY,
-            (
-                Case((Where(0, (_CLONE_THREAD,), _CLONE_THREAD | _NEW_NAMESPACE),), ALLOW),
-                Case((Where(0, (0,), _CLONE_THREAD | _NEW_NAMESPACE),), new_process),
-            ),
+            (Case((Where(0, _NEW_THREAD),), ALLOW), *forks),
         ),
         Rule(
             "clone3",
@@ -186,9 +200,9 @@ def rules(own_pid: int | None, *, truncate_by_path: bool = True) -> tuple[Rule, 
             ),
         ),
         Rule(
-            "kill tgkill",
+            _SIGNALS,
             "signals to itself (abort, raise_signal, pthread_kill)",
-            NOTIFY if own_pid is None else DENY,
+            ALLOW if own_pid is None else DENY,
             () if own_pid is None else _one_of(0, own_pid),
         ),
         Rule(
@@ -199,8 +213,8 @@ def rules(own_pid: int | None, *, truncate_by_path: bool = True) -> tuple[Rule, 
         ),
         Rule(
             "prctl",
-            "names of threads and mappings, and reading; a copy by fork has to ask again to die "
-            "with its parent, and cannot take that back",
+            "names of threads and mappings, and reading; a tracer makes a copy ask again to die "
+            "with its parent, and the copy cannot take that back",
             DENY,
             (
                 Case((Where(0, (_PR_SET_PDEATHSIG,)), Where(1, (_SIGKILL,))), ALLOW),
@@ -252,7 +266,7 @@ def count_allowed(rules: tuple[Rule, ...]) -> int:
     return sum(
         len(rule.names())
         for rule in rules
-        if {ALLOW, NOTIFY} & {rule.otherwise, *(case.then for case in rule.cases)}
+        if {ALLOW, TRACE} & {rule.otherwise, *(case.then for case in rule.cases)}
     )
 
 

@@ -45,10 +45,15 @@ class _Program:
 
 
 @functools.lru_cache(maxsize=8)
-def assemble(rules: tuple[Rule, ...], machine: str) -> bytes:
+def assemble(rules: tuple[Rule, ...], machine: str, otherwise: Verdict = DENY) -> bytes:
     """Returns the BPF program that gives the verdicts of `rules`.
 
     A call of another machine's table (i386 on x86_64, say) ends the process.
+
+    Args:
+        rules: As `_rules.rules` gives them.
+        machine: The machine whose calls they are.
+        otherwise: The verdict on all other calls.
 
     Raises:
         ValueError: A call has two rules, or `machine` is unknown.
@@ -80,17 +85,19 @@ def assemble(rules: tuple[Rule, ...], machine: str) -> bytes:
         _add_range(program, first, last, verdict)
     for number, rule in checked.items():
         program.unless(_IF_EQUAL, number, _decide(rule))
-    _add_range(program, HIGHEST_KNOWN + 1, None, ABSENT)
-    program.add(_RETURN, DENY)
+    if otherwise != ALLOW:
+        _add_range(program, HIGHEST_KNOWN + 1, None, ABSENT)
+    program.add(_RETURN, otherwise)
     return program.pack()
 
 
-def load(rules: Iterable[Rule], *, flags: int = 0) -> int:
+def load(rules: Iterable[Rule], *, flags: int = 0, otherwise: Verdict = DENY) -> int:
     """Puts the filter over this thread and its children, for good.
 
     Args:
         rules: As `_rules.rules` gives them.
         flags: ``SECCOMP_FILTER_FLAG_*``.
+        otherwise: The verdict on all other calls.
 
     Returns:
         What the kernel returned: 0, or the listener's descriptor if `flags` asks for one.
@@ -98,7 +105,7 @@ def load(rules: Iterable[Rule], *, flags: int = 0) -> int:
     Raises:
         LockdownError: The kernel refused.
     """
-    program = assemble(tuple(rules), machine())
+    program = assemble(tuple(rules), machine(), otherwise)
     code = ctypes.create_string_buffer(program, len(program))
     # struct sock_fprog { unsigned short len; struct sock_filter *filter; }
     header = struct.pack("<H6xQ", len(program) // 8, ctypes.addressof(code))

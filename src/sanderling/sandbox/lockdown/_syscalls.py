@@ -142,6 +142,7 @@ NUMBERS: dict[str, tuple[int | None, int | None]] = {
     "preadv2": (327, 286),
     "prlimit64": (302, 261),
     "pselect6": (270, 72),
+    "ptrace": (101, 117),
     "pwrite64": (18, 68),
     "pwritev": (296, 70),
     "pwritev2": (328, 287),

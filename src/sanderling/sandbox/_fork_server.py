@@ -1,6 +1,6 @@
-"""The process that locked processes are forked from.
+"""The fork server: the process that locked processes are forked from.
 
-It is started as ``_zygote.py <descriptor> <modules> <host> <folder>``.
+It is started as ``_fork_server.py <descriptor> <modules> <host> <folder>``.
 
 A fresh interpreter takes tens of milliseconds, a fork of one that stands ready a few. This process
 is never locked itself and runs no foreign code. It loads the kernel and the lock-down by path, for
@@ -13,19 +13,23 @@ The descriptor is a packet socket, whose other end the host alone holds; its end
 
 - The first packet is from us: ``u64``, the bytes of address space that we take; 0 if the modules
   started threads that do not end. A fork of those would be broken, so we end instead.
-- ``fork`` carries two descriptors: a packet socket for reports, and where the kernel will serve.
-- ``copy <number> <stop>`` carries the same, for a copy of the child of that number. The host tells
-  the child's kernel of it afterwards. If stop is 1, the child is stopped once it is copied.
+- ``fork`` makes a process. It carries two descriptors: a packet socket for reports, and where the
+  kernel will serve.
+- ``copy <number> <pause>`` makes a template of the process of that number: a copy that has run
+  nothing. It carries a packet socket for reports. The host tells the kernel of the process
+  afterwards, which then forks. If pause is 1, the process is paused after that.
+- ``use <number>`` makes a process like the template of that number. It carries the same as
+  ``fork``.
 - ``leave`` ends this process with its last child.
 
-A report is one ``i32`` or two. The first report is 0, the number by which we know the child, and
+A report is one ``i32`` or two. The first report is 0, the number by which we know the process, and
 carries a pidfd of it; or else it is the error number that the system refused with. The second is
-the wait status of the child, once it is reaped.
+the wait status of the process, once it is reaped.
 
-What a child shall be like it reads for itself, before it is locked: ``u32`` length, then JSON with
-``environment`` and ``policy``. So this process, whose memory all children see, knows nothing of any
-sandbox but that it exists. What its children do share is the layout of their memory and the seed of
-``hash``; `_copy.forget_what_was_before` says what they would share, and do not.
+What a process shall be like it reads for itself, before it is locked: ``u32`` length, then JSON
+with ``environment`` and ``policy``. So this process, whose memory all children see, knows nothing
+of any sandbox but that it exists. What its children do share is the layout of their memory and the
+seed of ``hash``; `_copy.forget_what_was_before` says what they would share, and do not.
 """
 
 import contextlib
@@ -59,7 +63,7 @@ def main() -> None:
     lockdown.die_with_parent()
     kernel = importlib.import_module("kernel")
     copying = importlib.import_module("_copy")
-    families = importlib.import_module("_families")
+    forking = importlib.import_module("_forking")
     sys.path.remove(here)
     lockdown.prepare()
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -73,28 +77,30 @@ def main() -> None:
         return
     gc.collect()
     gc.freeze()  # else the first collection of each child would copy all of these pages
-    zygote = os.getpid()
-    standing = families.Families(control, lockdown.next_notice, lockdown.answer)
-    ends = standing.serve()
+    server_pid = os.getpid()
+    server = forking.ForkServer(control)
+    ends = server.serve()
     if ends is None:
-        sys.exit(_HOST_IS_GONE if standing.host_is_gone else 0)
+        sys.exit(_HOST_IS_GONE if server.host_has_ended else 0)
     # By way of numbers that are none of theirs, so that neither is put in the place of the other.
-    ends = [fcntl.fcntl(end, fcntl.F_DUPFD, copying.GUARD + 1) for end in ends]
-    for end, place in zip(ends, (copying.CHANNEL, copying.GUARD), strict=True):
+    ends = [fcntl.fcntl(end, fcntl.F_DUPFD, copying.SUPERVISOR + 1) for end in ends if end >= 0]
+    for end, place in zip(ends, (copying.CHANNEL, copying.SUPERVISOR), strict=False):
         os.dup2(end, place)
-    copier = copying.Copier(zygote, lockdown.die_with_parent)
+    copier = copying.Copier() if len(ends) == 2 else None
 
     def lock() -> "dict[str, object]":
-        lockdown.harden_process((0, 1, 2, copying.CHANNEL, copying.GUARD))
-        if os.getppid() != zygote:
+        lockdown.harden_process((0, 1, 2, *(copying.CHANNEL, copying.SUPERVISOR)[: len(ends)]))
+        if os.getppid() != server_pid:
             os._exit(0)  # it died before we could ask to die with it
         environment, policy = _read_orders(copying.CHANNEL)
         os.environ.clear()
         os.environ.update(environment)
         copying.forget_what_was_before()
         layers: dict[str, object] = lockdown.lock(
-            lockdown.Policy.from_json(policy), copier.hand_over
+            lockdown.Policy.from_json(policy), copier and copying.hand_over
         )
+        with contextlib.suppress(OSError):  # there was none, or it is closed already
+            os.close(copying.SUPERVISOR)
         return {**layers, "pid namespace": own_numbers}
 
     kernel.serve(copying.CHANNEL, copying.CHANNEL, lock, copier)

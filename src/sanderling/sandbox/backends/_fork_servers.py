@@ -1,7 +1,7 @@
-"""The host's side of zygotes: processes that locked processes are forked from.
+"""The host's side of fork servers: processes that locked processes are forked from.
 
-A zygote is a clean process of its own, never a fork of this one: it has no secret of the host in
-its memory and no thread. ``_zygote.py`` says how the two speak.
+A fork server is a clean process of its own, never a fork of this one: it has no secret of the host
+in its memory and no thread. ``_fork_server.py`` says how the two speak.
 """
 
 from __future__ import annotations
@@ -26,11 +26,12 @@ from pathlib import Path
 from sanderling.errors import SandboxUnavailable
 from sanderling.sandbox._workdir import WorkFolder
 
-from ._forked import Arrival, ForkedLink, readable
+from ._forked import Arrival, ForkedLink, ForkedTemplate, readable
 
-_ENTRY = Path(__file__).parent.parent / "_zygote.py"
+_ENTRY = Path(__file__).parent.parent / "_fork_server.py"
 _KEPT_MEMORY = 32 << 20
-_PATIENCE = 30.0  # seconds for a zygote that has to start first, on a loaded machine
+_PATIENCE = 30.0  # seconds for a fork server to start, on a loaded machine
+_MUTE = 5.0  # seconds without an answer of one that stands ready, before it is replaced
 
 
 def environment(home: str) -> dict[str, str]:
@@ -51,7 +52,7 @@ def environment(home: str) -> dict[str, str]:
         "OPENBLAS_NUM_THREADS": threads,
         # It tries whether there are semaphores when it is loaded. Behind the walls there are none.
         "JOBLIB_MULTIPROCESSING": "0",
-        # Arrow's allocator starts a thread when it is loaded: a process with threads is no zygote.
+        # Arrow's allocator starts a thread when it is loaded: such a process cannot be forked.
         "JE_ARROW_MALLOC_CONF": "background_thread:false",
         # glibc gives the memory of each larger array back at once, and page faults on the next one
         # cost more than the arithmetic. Keeping this much makes NumPy about three times as fast.
@@ -60,12 +61,16 @@ def environment(home: str) -> dict[str, str]:
     }
 
 
-class _Gone(Exception):  # noqa: N818 - no fault: the next zygote does what this one did not
-    """The zygote has ended."""
+class _Gone(Exception):  # noqa: N818 - no fault: the next fork server does what this one did not
+    """The fork server has ended."""
 
 
-class _Zygote:
-    """One zygote. It dies with the thread that makes it, so that it cannot outlive its host.
+class _Mute(Exception):  # noqa: N818 - as above
+    """The fork server does not answer."""
+
+
+class _ForkServer:
+    """One fork server. It dies with the thread that makes it, so that it cannot outlive its host.
 
     Args:
         modules: What it imports.
@@ -80,7 +85,7 @@ class _Zygote:
         # Some modules look for settings and caches at home when they are loaded, and never again.
         self._home = WorkFolder() if modules else None
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._control.settimeout(_PATIENCE)
+        self._control.settimeout(_MUTE)
         with theirs, _above_the_standard_ones(theirs) as number:
             command = [sys.executable, "-I", "-B", "-X", "utf8", str(_ENTRY), str(number)]
             command += [",".join(sorted(modules)), str(os.getpid()), tempfile.gettempdir()]
@@ -126,58 +131,74 @@ class _Zygote:
 
         Raises:
             _Gone: It has ended.
+            _Mute: It does not answer.
             SandboxUnavailable: The system refused, or what `make_orders` raises.
         """
-        arrival = self._order(b"fork")
+        ready = self._address_space is not None or self.speaks(0)
+        patience = _MUTE if ready else _PATIENCE
+        arrival, channel = self._ordered(b"fork")
         try:
             orders = make_orders()
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the report will tell
+                channel.settimeout(patience)
+                channel.sendall(len(orders).to_bytes(4, "little") + orders)
+                channel.settimeout(None)
         except BaseException:
             arrival.close()
             raise
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the report will tell
-            arrival.channel.settimeout(_PATIENCE)
-            arrival.channel.sendall(len(orders).to_bytes(4, "little") + orders)
-        with _gone():
-            link = arrival.link(_PATIENCE)
+        try:
+            link = arrival.result(patience)
+        except TimeoutError as error:
+            raise _Mute from error
+        except struct.error as error:
+            raise _Gone from error
         if link is None:
             raise _Gone
         return link
 
-    def copy(self, number: int, *, stop: bool) -> Arrival:
-        """Asks for a copy of the process that this one knows by a number.
+    def copy(self, number: int, *, pause: bool) -> Arrival[ForkedTemplate]:
+        """Orders a template of one of its children. See `_forked.Orders`."""
+        with _refusals(), contextlib.ExitStack() as sent:
+            reports, theirs = self._pair(sent, socket.SOCK_SEQPACKET)
+            self._send(b"copy %d %d" % (number, pause), [theirs])
+            return Arrival(reports, functools.partial(ForkedTemplate, self))
 
-        The kernel of that process must be told then.
+    def use(self, number: int) -> Arrival[ForkedLink]:
+        """Orders a process like a template. See `_forked.Orders`."""
+        with _refusals():
+            return self._ordered(b"use %d" % number)[0]
 
-        Args:
-            number: Of the process.
-            stop: Whether it is stopped once it is copied.
+    def _ordered(self, order: bytes) -> tuple[Arrival[ForkedLink], socket.socket]:
+        with contextlib.ExitStack() as sent:
+            reports, their_reports = self._pair(sent, socket.SOCK_SEQPACKET)
+            channel, their_channel = self._pair(sent, socket.SOCK_STREAM)
+            self._send(order, [their_reports, their_channel])
+        made = functools.partial(ForkedLink, channel, self)
+        arrival = Arrival(reports, made, forget=channel.close)
+        return arrival, channel
 
-        Raises:
-            SandboxUnavailable: This one has ended, and that process with it.
-        """
+    def _pair(
+        self, sent: contextlib.ExitStack, kind: socket.SocketKind
+    ) -> tuple[socket.socket, socket.socket]:
+        """Makes two ends: theirs is closed once it is sent, and ours if it cannot be."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, kind)
+        sent.enter_context(theirs)
+        sent.push(lambda _, error, __: ours.close() if error else None)
+        return ours, theirs
+
+    def _send(self, order: bytes, ends: list[socket.socket]) -> None:
         try:
-            return self._order(b"copy %d %d" % (number, stop))
-        except (_Gone, OSError) as error:
-            raise SandboxUnavailable(f"No process could be started: {error}") from error
-
-    def _order(self, order: bytes) -> Arrival:
-        with contextlib.ExitStack() as unless_done, contextlib.ExitStack() as sent:
-            channel, their_channel = socket.socketpair()
-            unless_done.callback(channel.close)
-            sent.enter_context(their_channel)
-            reports, their_reports = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-            unless_done.callback(reports.close)
-            sent.enter_context(their_reports)
             with _gone():
-                numbers = [their_reports.fileno(), their_channel.fileno()]
-                socket.send_fds(self._control, [order], numbers)
-            unless_done.pop_all()
-            return Arrival(channel, reports, self.copy)
+                socket.send_fds(self._control, [order], [end.fileno() for end in ends])
+        except _Gone as error:
+            if isinstance(error.__cause__, TimeoutError):
+                raise _Mute from error
+            raise
 
     def retire(self) -> None:
         """Lets it end with its last child."""
         with contextlib.suppress(OSError):  # it has ended already
-            self._control.send(b"leave")
+            self._control.send(b"leave", socket.MSG_DONTWAIT)
 
     def ended(self, seconds: float = 0) -> bool:
         """Returns whether it ends within this time; then nothing of it is left behind."""
@@ -203,8 +224,8 @@ class _Zygote:
             self._home.remove()
 
 
-class Zygotes:
-    """The zygotes of one process: a plain one, and one that has loaded what code here imports.
+class ForkServers:
+    """The fork servers of one process: a plain one, and one that has loaded what code here imports.
 
     Args:
         pid: Of the process, which is this one.
@@ -213,12 +234,12 @@ class Zygotes:
     def __init__(self, pid: int) -> None:
         self._pid = pid
         self._lock = threading.Lock()
-        # Zygotes die with the thread that made them: this one lives as long as the process.
+        # ForkServers die with the thread that made them: this one lives as long as the process.
         self._spawner = ThreadPoolExecutor(1, thread_name_prefix=f"sanderling-spawner-{pid}")
-        self._plain: _Zygote | None = None
-        self._loaded: _Zygote | None = None
-        self._coming: Future[_Zygote] | None = None
-        self._retired: list[_Zygote] = []
+        self._plain: _ForkServer | None = None
+        self._loaded: _ForkServer | None = None
+        self._coming: Future[_ForkServer] | None = None
+        self._retired: list[_ForkServer] = []
         self._wanted: frozenset[str] = frozenset()
         self._gave_up = False
         atexit.register(self._close)
@@ -238,20 +259,22 @@ class Zygotes:
             SandboxUnavailable: No process could be started, or what `make_orders` raises.
         """
         for _ in range(3):
-            zygote = self._choose(may_import, memory)
+            server = self._choose(may_import, memory)
             try:
-                return zygote.fork(make_orders)
+                return server.fork(make_orders)
+            except _Mute:
+                self._replace(server)
             except _Gone as error:
-                if not zygote.ended(1):
+                if not server.ended(1):
                     raise SandboxUnavailable(
                         "No process could be started: the one that forks them did not answer; it "
                         "may have as many as its descriptors allow."
                     ) from error
-                self._drop(zygote)
+                self._drop(server)
             except OSError as error:
                 raise SandboxUnavailable(f"No process could be started: {error}") from error
         raise SandboxUnavailable(
-            "The process that sandboxes are forked from ended again and again."
+            "The process that sandboxes are forked from ended or fell silent again and again."
         )
 
     def preload(self, modules: frozenset[str], seconds: float = 0) -> bool:
@@ -278,9 +301,9 @@ class Zygotes:
                 break
         return self._coming is None
 
-    def _choose(self, may_import: Callable[[str], bool], memory: int) -> _Zygote:
+    def _choose(self, may_import: Callable[[str], bool], memory: int) -> _ForkServer:
         with self._lock:
-            self._retired = [zygote for zygote in self._retired if not zygote.ended()]
+            self._retired = [server for server in self._retired if not server.ended()]
             self._welcome()
             loaded = self._loaded
             if loaded is not None and any(map(may_import, loaded.modules)):
@@ -289,42 +312,49 @@ class Zygotes:
                     return loaded
             if self._plain is None:
                 try:
-                    self._plain = self._spawner.submit(_Zygote, frozenset()).result()
+                    self._plain = self._spawner.submit(_ForkServer, frozenset()).result()
                 except OSError as error:
                     raise SandboxUnavailable(f"No process could be started: {error}") from error
             return self._plain
 
     def _welcome(self) -> None:
-        """Puts the zygote that was loading in its place, if it stands ready."""
+        """Puts the server that was loading in its place, if it stands ready."""
         if self._coming is None or not self._coming.done():
             return
-        zygote = None
+        server = None
         try:
-            zygote = self._coming.result()
-            if zygote.address_space() is None:
+            server = self._coming.result()
+            if server.address_space() is None:
                 return
         except (_Gone, OSError):
             self._gave_up = True
-            if zygote is not None:
-                zygote.close()
+            if server is not None:
+                server.close()
         else:
             if self._loaded is not None:
                 self._loaded.retire()
                 self._retired.append(self._loaded)
-            self._loaded = zygote
+            self._loaded = server
         self._coming = None
         self._load()
 
     def _load(self) -> None:
         have: frozenset[str] = frozenset() if self._loaded is None else self._loaded.modules
         if self._coming is None and not self._gave_up and not self._wanted <= have:
-            self._coming = self._spawner.submit(_Zygote, self._wanted)
+            self._coming = self._spawner.submit(_ForkServer, self._wanted)
 
-    def _drop(self, zygote: _Zygote) -> None:
+    def _replace(self, server: _ForkServer) -> None:
+        """Lets one that is mute live on with its children, which still run."""
+        self._drop(server)
         with self._lock:
-            if zygote is self._plain:
+            server.retire()
+            self._retired.append(server)
+
+    def _drop(self, server: _ForkServer) -> None:
+        with self._lock:
+            if server is self._plain:
                 self._plain = None
-            elif zygote is self._loaded:
+            elif server is self._loaded:
                 self._loaded = None
                 self._load()
 
@@ -336,15 +366,15 @@ class Zygotes:
             mine = [self._plain, self._loaded, *self._retired]
             if coming is not None and coming.done() and coming.exception() is None:
                 mine.append(coming.result())
-            for zygote in mine:
-                if zygote is not None:
-                    zygote.close()
+            for server in mine:
+                if server is not None:
+                    server.close()
 
 
 @functools.cache
-def zygotes(pid: int) -> Zygotes:
-    """Returns the zygotes of the process `pid`, this one: a fork of it has its own."""
-    return Zygotes(pid)
+def fork_servers(pid: int) -> ForkServers:
+    """Returns the fork servers of the process `pid`, this one: a fork of it has its own."""
+    return ForkServers(pid)
 
 
 @contextlib.contextmanager
@@ -355,6 +385,16 @@ def _above_the_standard_ones(given: socket.socket) -> Iterator[int]:
         yield number
     finally:
         os.close(number)
+
+
+@contextlib.contextmanager
+def _refusals() -> Iterator[None]:
+    try:
+        yield
+    except (_Gone, _Mute) as error:
+        raise SandboxUnavailable("The process that forks sandboxes does not answer.") from error
+    except OSError as error:
+        raise SandboxUnavailable(f"No process could be started: {error}") from error
 
 
 @contextlib.contextmanager

@@ -19,17 +19,17 @@ import pytest
 
 from sanderling.errors import SandboxUnavailable
 from sanderling.sandbox import create_interpreter
+from sanderling.sandbox.backends._fork_servers import ForkServers
 from sanderling.sandbox.backends._local import LocalBackend, preload
-from sanderling.sandbox.backends._zygotes import Zygotes
 from support.processes import (
     descriptors,
+    fork_servers,
     lasting,
     offspring,
     resident,
     sandboxes,
     settle,
     watch,
-    zygotes,
 )
 from support.sandbox import error, interpreter, value
 
@@ -56,15 +56,15 @@ def numpy_loaded() -> None:
     assert preload(frozenset({"numpy", "numpy.random"}), 30)
 
 
-def test_one_zygote_forks_them_all() -> None:
+def test_one_fork_server_forks_them_all() -> None:
     with interpreter() as first, interpreter() as second:
         first.open()
         second.open()
-        before = zygotes()
+        before = fork_servers()
         assert len(sandboxes()) == 2
         value(first, "x = 1")
         assert "x" in error(second, "x")
-        assert zygotes() == before
+        assert fork_servers() == before
 
 
 def test_five_hundred_leave_nothing(folder: Path) -> None:
@@ -97,11 +97,11 @@ def test_the_end_of_a_process_is_told() -> None:
         assert value(python, "1") == 1
 
 
-def test_a_sandbox_dies_with_its_zygote_and_the_next_one_works(folder: Path) -> None:
+def test_a_sandbox_dies_with_its_fork_server_and_the_next_one_works(folder: Path) -> None:
     with interpreter() as python, contextlib.ExitStack() as stack:
         value(python, "x = 1")
-        ends = [stack.enter_context(watch(pid)) for pid in zygotes() | sandboxes()]
-        for pid in zygotes():
+        ends = [stack.enter_context(watch(pid)) for pid in fork_servers() | sandboxes()]
+        for pid in fork_servers():
             os.kill(pid, signal.SIGKILL)
         assert all(end(10) for end in ends)
         told = error(python, "x")
@@ -112,19 +112,19 @@ def test_a_sandbox_dies_with_its_zygote_and_the_next_one_works(folder: Path) -> 
             assert value(another, "3") == 3
 
 
-def test_a_zygote_that_died_idle_is_replaced() -> None:
+def test_a_fork_server_that_died_idle_is_replaced() -> None:
     with interpreter() as python:
         value(python, "1")
     with contextlib.ExitStack() as stack:
-        ends = [stack.enter_context(watch(pid)) for pid in zygotes()]
-        for pid in zygotes():
+        ends = [stack.enter_context(watch(pid)) for pid in fork_servers()]
+        for pid in fork_servers():
             os.kill(pid, signal.SIGKILL)
         assert all(end(10) for end in ends)
     with interpreter() as python:
         assert value(python, "2") == 2
 
 
-def test_no_secret_of_the_host_reaches_the_zygote(tmp_path: Path) -> None:
+def test_no_secret_of_the_host_reaches_the_fork_server(tmp_path: Path) -> None:
     script = (
         "import os, sys\n"
         "from sanderling.sandbox import create_interpreter\n"
@@ -145,21 +145,23 @@ def test_no_secret_of_the_host_reaches_the_zygote(tmp_path: Path) -> None:
     try:
         assert host.stdout is not None
         assert host.stdout.readline() == "ready\n"
-        (zygote,) = zygotes(host.pid)
-        assert b"hidden" not in Path(f"/proc/{zygote}/environ").read_bytes()
-        # The control socket, and of one child the reports, its guard, the listener and the pidfd:
-        # it takes the listener in its own time.
+        (fork_server,) = fork_servers(host.pid)
+        assert b"hidden" not in Path(f"/proc/{fork_server}/environ").read_bytes()
+        # The control socket, the two that wake it and the poll; and of one child the reports, the
+        # listener and the pidfd: it takes the listener in its own time.
         for _ in range(100_000):
-            open_files = [str(entry.readlink()) for entry in Path(f"/proc/{zygote}/fd").iterdir()]
-            if len(open_files) >= 8:
+            open_files = [
+                str(entry.readlink()) for entry in Path(f"/proc/{fork_server}/fd").iterdir()
+            ]
+            if len(open_files) == 10 and "anon_inode:seccomp notify" in open_files:
                 break
             os.sched_yield()
         assert open_files.count("/dev/null") == 3
         others = [name.partition(":")[0] for name in open_files if name != "/dev/null"]
-        assert others.count("socket") == 3
+        assert others.count("socket") == 4
         assert sorted(set(others)) in (["anon_inode", "socket"], ["anon_inode", "pidfd", "socket"])
-        assert len(others) == 5
-        assert len(list(Path(f"/proc/{zygote}/task").iterdir())) == 1
+        assert len(others) == 7
+        assert len(list(Path(f"/proc/{fork_server}/task").iterdir())) == 1
     finally:
         host.communicate()
 
@@ -224,18 +226,18 @@ def test_who_has_little_memory_does_not_get_it(numpy_loaded: None) -> None:
 
 @pytest.fixture
 def own_family(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Zygotes that have loaded nothing yet, whatever the tests before have imported."""
-    family = Zygotes(os.getpid())
-    monkeypatch.setattr("sanderling.sandbox.backends._local.zygotes", lambda _: family)
+    """ForkServers that have loaded nothing yet, whatever the tests before have imported."""
+    family = ForkServers(os.getpid())
+    monkeypatch.setattr("sanderling.sandbox.backends._local.fork_servers", lambda _: family)
     yield
     atexit.unregister(family._close)
     family._close()
 
 
-def test_a_zygote_that_is_replaced_stays_for_its_sandboxes(own_family: None) -> None:
-    before = zygotes()
+def test_a_fork_server_that_is_replaced_stays_for_its_sandboxes(own_family: None) -> None:
+    before = fork_servers()
     assert preload(frozenset({"numpy"}), 30)
-    (first,) = zygotes() - before
+    (first,) = fork_servers() - before
     with watch(first) as ends:
         with interpreter(**ANY) as python:
             value(python, "import numpy; x = 1")
@@ -302,10 +304,10 @@ def test_a_host_without_descriptors_is_told() -> None:
         assert value(python, "1") == 1
 
 
-def test_a_zygote_that_has_no_descriptors_left_keeps_its_sandboxes() -> None:
+def test_a_fork_server_that_has_no_descriptors_left_keeps_its_sandboxes() -> None:
     with interpreter() as first:
         value(first, "x = 1")
-        limits = {pid: resource.prlimit(pid, resource.RLIMIT_NOFILE) for pid in zygotes()}
+        limits = {pid: resource.prlimit(pid, resource.RLIMIT_NOFILE) for pid in fork_servers()}
         for pid, (_, hard) in limits.items():
             used = len(list(Path(f"/proc/{pid}/fd").iterdir()))
             resource.prlimit(pid, resource.RLIMIT_NOFILE, (used, hard))
