@@ -9,9 +9,14 @@ _COLLIDING = "[{'$': 'int', 'v': hex(n * ((1 << 61) - 1))} for n in range(1, 50_
 
 
 def _case(
-    name: str, of: tuple[str, ...], code: str | tuple[str, ...], end: End, notes: int = 0
+    name: str,
+    of: tuple[str, ...],
+    code: str | tuple[str, ...],
+    end: End,
+    notes: int = 0,
+    layers: tuple[Layer, ...] = _WIRE,
 ) -> Case:
-    return Case(name, of, code, end, _WIRE, apart=False, notes=notes)
+    return Case(name, of, code, end, layers, apart=False, notes=notes)
 
 
 def _forged(
@@ -381,7 +386,8 @@ talk.detach()
 print("reached")
 "reached"
 """,
-        "contained",
+        "refused",
+        layers=("seccomp",),
     ),
     _case(
         "the host's own frames read away",
