@@ -163,6 +163,25 @@ def others_are_not_held_up() -> None:
     assert lasting(sandboxes()) == set()
 
 
+def closing_waits_for_no_copy() -> None:
+    """H16k."""
+    never = "import os\nos.register_at_fork(before=lambda: os.read(os.pipe()[0], 1))"
+    threads = (
+        "import os, threading\n"
+        "def forever():\n"
+        "    while True:\n"
+        "        try: os.fork()\n"
+        "        except OSError: pass\n"
+        "for _ in range(4): threading.Thread(target=forever, daemon=True).start()"
+    )
+    for code in (never, threads):
+        with copyable() as python:
+            run(python, code)
+            began = time.monotonic()
+        assert time.monotonic() - began < 2.5, code
+    assert lasting(sandboxes()) == set()
+
+
 def channels_are_not_shared() -> None:
     """H15, H16e: a fork cannot speak for the interpreter that it was made of, nor the reverse."""
     tools = {"pay": lambda amount: amount}

@@ -82,6 +82,6 @@ class Resources:
         self.backend.close()
 
     def _end(self) -> None:
+        self.drop()  # first: a copy that it would not make is not waited for then
         self.checkpoint.close()
         self.snapshots.close()
-        self.drop()
