@@ -12,12 +12,14 @@ import time
 from collections.abc import Callable, Iterator
 from statistics import fmean, median
 
+from sanderling.errors import SandboxCrashed
 from sanderling.sandbox import LocalPythonExecutor, Snapshot, create_interpreter
 
 from .figures import Figure, show
 
 LARGE = 10_000_000
 _PAUSE = 0.02  # seconds
+_LONG_PAUSE = 0.25  # seconds, after which each step has its copy
 MOST_STEP, MOST_CALL, MOST_CROSSING = 0.15, 0.12, 30.0  # milliseconds
 MOST_TIMES = 1 / 0.95
 SERIES = 5
@@ -61,6 +63,7 @@ for line in sys.stdin:
 """
 _STEP = """
 import sys, time
+from sanderling.errors import SandboxCrashed
 from sanderling.sandbox import LocalPythonExecutor
 with LocalPythonExecutor(["numpy"]) as python:
     for line in sys.stdin:
@@ -82,6 +85,7 @@ print(statistics.median(taken) * 1e3)
 """
 _COLD = """
 import time
+from sanderling.errors import SandboxCrashed
 from sanderling.sandbox import LocalPythonExecutor
 from sanderling.sandbox.lockdown import probe
 probe()
@@ -173,21 +177,24 @@ def _start() -> list[Figure]:
     cold = _ms(lambda: subprocess.run(bare, check=True), 15)
     return [
         Figure("first sandbox of a process, one step", _told(_COLD, 9), "ms", cold),
-        Figure("ready interpreter from the zygote", median(opened), "ms", _told(_FORK, 3)),
+        Figure("ready interpreter from the fork server", median(opened), "ms", _told(_FORK, 3)),
         Figure("its end, with its work folder", median(closed), "ms"),
     ]
 
 
 def _snapshots() -> list[Figure]:
-    """A snapshot and a return to it, beside a bare ``os.fork`` of as much memory."""
+    """Snapshots, returns to them, and steps after a kill, beside a bare ``os.fork`` of as much."""
     figures = []
     for size, name in ((0, "nothing"), (100 << 20, "100 MB"), (1 << 30, "1 GB")):
-        with LocalPythonExecutor(memory_bytes=8 << 30) as python:
+        with LocalPythonExecutor(["os"], memory_bytes=8 << 30) as python:
             python(f"kept = bytearray({size}); kept[::4096] = bytes(len(kept[::4096]))")
             kept: list[Snapshot] = []
             made: list[float] = []
             restored: list[float] = []
+            killed: list[float] = []
             for _ in range(9):
+                time.sleep(_LONG_PAUSE)
+                killed.append(_ms(lambda: _go_on_after_a_kill(python), 1))
                 time.sleep(_PAUSE)
                 made.append(_ms(lambda: kept.append(python.snapshot()), 1))  # noqa: B023
                 time.sleep(_PAUSE)
@@ -199,8 +206,15 @@ def _snapshots() -> list[Figure]:
         figures += [
             Figure(f"snapshot of {name}", median(made), "ms", floor),
             Figure(f"return to a snapshot of {name}", median(restored), "ms", floor),
+            Figure(f"step that ends its interpreter, and the next, {name}", median(killed), "ms"),
         ]
     return figures
+
+
+def _go_on_after_a_kill(python: LocalPythonExecutor) -> None:
+    with contextlib.suppress(SandboxCrashed):
+        python("import os; os._exit(1)")
+    python("None")
 
 
 def _traffic() -> list[Figure]:
