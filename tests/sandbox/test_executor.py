@@ -96,7 +96,7 @@ def test_cleanup_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     python = LocalPythonExecutor()
     python("open('file', 'w').close()")
-    assert len(list(tmp_path.glob("*/work/file"))) == 1
+    assert len(list(tmp_path.rglob("file"))) == 1
     python.cleanup()
     python.cleanup()
     assert list(tmp_path.iterdir()) == []

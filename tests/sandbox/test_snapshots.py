@@ -282,7 +282,7 @@ def test_too_many_files_are_refused_and_nothing_is_lost(folder: Path) -> None:
             with pytest.raises(SandboxError, match="snapshot_bytes"):
                 attempt()
         assert value(python, "x") == 1
-        assert sorted(path.name for path in folder.glob("*/*")) == ["branches", "work"]
+        assert sorted(path.name for path in folder.glob("*/files/*")) == ["branches", "work"]
 
 
 def test_a_snapshot_of_a_work_folder_in_memory_has_no_files() -> None:

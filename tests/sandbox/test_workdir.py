@@ -1,20 +1,26 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import itertools
 import os
 import resource
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from sanderling.sandbox import _workdir
-from sanderling.sandbox._workdir import UNKNOWN_SIZE, WorkFolder, measure, remove_tree
+from sanderling.sandbox._workdir import (
+    UNKNOWN_SIZE,
+    WorkFolder,
+    clear_up_after,
+    measure,
+    remove_tree,
+)
 from support.processes import descriptors
 
 
@@ -116,47 +122,189 @@ def test_removing_has_an_end_where_code_goes_on_writing(
 
 
 MAKE = """
+from pathlib import Path
 from sanderling.sandbox._workdir import WorkFolder
-print(WorkFolder().path, flush=True)
+folder = WorkFolder()
+Path(folder.path, "file").write_text("x")
+print(folder.path, flush=True)
 input()
 """
 
 
-def test_folders_of_dead_processes_are_swept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def tmpdir_of_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The folder for temporary files, which this process has not swept yet."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     _workdir._sweep.cache_clear()
-    environment = {**os.environ, "TMPDIR": str(tmp_path)}
-    paths = []
-    for fate in ("dies", "lives"):
-        maker = subprocess.Popen(
-            [sys.executable, "-c", MAKE],
-            env=environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        assert maker.stdout is not None
-        path = Path(maker.stdout.readline().strip())
-        (path / "file").write_text("x")
-        os.utime(path, (time.time() - 3600,) * 2)
-        paths.append(path)
-        if fate == "dies":
-            maker.kill()
-            maker.communicate()
-    young = tmp_path / "sanderling-young"
-    young.mkdir()
-    mine = WorkFolder()
+    yield tmp_path
+    _workdir._sweep.cache_clear()
+
+
+@contextlib.contextmanager
+def maker(tmpdir: Path) -> Iterator[tuple[subprocess.Popen[str], Path]]:
+    """Another process that has made a work folder with a file in it, and that folder."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", MAKE],
+        env={**os.environ, "TMPDIR": str(tmpdir)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     try:
-        assert not paths[0].exists()
-        assert (paths[1] / "file").exists()
-        assert young.exists()
+        assert process.stdout is not None
+        made = Path(process.stdout.readline().strip()).relative_to(tmpdir)
+        yield process, tmpdir / made.parts[0]
     finally:
-        mine.remove()
-        maker.kill()
-        maker.communicate()
-        _workdir._sweep.cache_clear()
+        process.kill()
+        process.communicate()
+
+
+def left_behind(tmpdir: Path) -> Path:
+    """The work folder of a process that was killed."""
+    with maker(tmpdir) as (_, folder):
+        return folder
+
+
+def sweep(tmpdir: Path) -> None:
+    """Does all that removes folders which other processes have left behind."""
+    WorkFolder().remove()
+    for entry in tmpdir.iterdir():
+        if (pid := entry.name.split("-")[1]).isdecimal():
+            clear_up_after(int(pid), str(tmpdir))
+
+
+def test_a_folder_of_a_dead_process_is_swept(tmpdir_of_ours: Path) -> None:
+    with maker(tmpdir_of_ours) as (_, living):
+        dead = left_behind(tmpdir_of_ours)
+        assert dead.exists()
+        WorkFolder().remove()
+        assert not dead.exists()
+        assert [path.name for path in living.glob("*/file")] == ["file"]
+
+
+def test_a_folder_of_a_dead_process_is_cleared_up_by_its_guard(tmpdir_of_ours: Path) -> None:
+    with maker(tmpdir_of_ours) as (process, living):
+        clear_up_after(process.pid, str(tmpdir_of_ours))
+        assert [path.name for path in living.glob("*/file")] == ["file"]
+        process.kill()
+        process.wait()
+        clear_up_after(process.pid + 1, str(tmpdir_of_ours))
+        assert living.exists()
+        clear_up_after(process.pid, str(tmpdir_of_ours))
+        assert not living.exists()
+
+
+def test_a_process_that_has_the_number_of_a_dead_one_does_not_keep_its_folder(
+    tmpdir_of_ours: Path,
+) -> None:
+    with maker(tmpdir_of_ours) as (process, dead):
+        marker = (dead / "owner").read_text()
+    again = dead.with_name(f"sanderling-{os.getpid()}-{dead.name[-8:]}")
+    (dead / "owner").write_text(marker.replace(f" {process.pid} ", f" {os.getpid()} "))
+    dead.rename(again)
+    WorkFolder().remove()
+    assert not again.exists()
+
+
+def test_no_folder_of_a_user_is_ever_swept(tmpdir_of_ours: Path) -> None:
+    names = "main", "0.1.0", "venv", "1234", "1234-abcdefgh", f"{os.getpid()}-abcdefgh", "é-*"
+    kept = [tmpdir_of_ours / f"sanderling-{name}" for name in names]
+    for folder in kept:
+        (folder / "files" / "src").mkdir(parents=True)
+        folder.chmod(0o700)
+        (folder / "files" / "src" / "mine.py").write_text("x")
+        os.utime(folder, (0, 0))
+    empty = tmpdir_of_ours / "sanderling-1-emptyone"
+    empty.mkdir(mode=0o700)
+    file = tmpdir_of_ours / "sanderling-1-justfile"
+    file.write_text("x")
+    sweep(tmpdir_of_ours)
+    assert all((folder / "files" / "src" / "mine.py").exists() for folder in kept)
+    assert empty.exists()
+    assert file.exists()
+
+
+def _renamed(dead: Path) -> Path:
+    return dead.rename(dead.with_name("sanderling-main"))
+
+
+def _of_another_number(dead: Path) -> Path:
+    return dead.rename(dead.with_name(f"sanderling-1{dead.name.removeprefix('sanderling-')}"))
+
+
+def _opened_to_others(dead: Path) -> Path:
+    dead.chmod(0o755)
+    return dead
+
+
+def _with_a_file_beside(dead: Path) -> Path:
+    (dead / "notes.txt").write_text("x")
+    return dead
+
+
+def _with_another_marker(dead: Path) -> Path:
+    (dead / "owner").write_text("the user\n")
+    return dead
+
+
+def _with_a_link_as_marker(dead: Path) -> Path:
+    (dead / "owner").rename(dead.parent / "owner")
+    (dead / "owner").symlink_to(dead.parent / "owner")
+    return dead
+
+
+def _with_a_marker_of_another_machine(dead: Path) -> Path:
+    words = (dead / "owner").read_text().rstrip().rpartition(" ")
+    (dead / "owner").write_text(f"{words[0]} {'0' * len(words[2])}\n")
+    return dead
+
+
+def _linked_to(dead: Path) -> Path:
+    moved = dead.rename(dead.parent / "elsewhere")
+    dead.symlink_to(moved)
+    return dead
+
+
+CHANGES = (
+    _renamed,
+    _of_another_number,
+    _opened_to_others,
+    _with_a_file_beside,
+    _with_another_marker,
+    _with_a_link_as_marker,
+    _with_a_marker_of_another_machine,
+    _linked_to,
+)
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__.strip("_"))
+def test_a_folder_that_somebody_has_changed_is_not_swept(
+    tmpdir_of_ours: Path, change: Callable[[Path], Path]
+) -> None:
+    kept = change(left_behind(tmpdir_of_ours))
+    WorkFolder().remove()
+    pid = kept.name.split("-")[1]
+    clear_up_after(int(pid) if pid.isdecimal() else 1, str(tmpdir_of_ours))
+    assert [path.name for path in kept.glob("*/file")] == ["file"]
+
+
+def test_a_folder_that_a_process_holds_is_not_swept(tmpdir_of_ours: Path) -> None:
+    dead = left_behind(tmpdir_of_ours)  # a fork of that process, say, or one in another container
+    holder = os.open(dead, os.O_RDONLY)
+    try:
+        fcntl.flock(holder, fcntl.LOCK_EX)
+        WorkFolder().remove()
+        assert dead.exists()
+    finally:
+        os.close(holder)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a folder away")
+def test_a_folder_of_another_user_is_not_swept(tmpdir_of_ours: Path) -> None:
+    dead = left_behind(tmpdir_of_ours)
+    os.chown(dead, 65534, 65534)
+    WorkFolder().remove()
+    assert dead.exists()
 
 
 def test_what_a_folder_holds_is_measured(tmp_path: Path) -> None:

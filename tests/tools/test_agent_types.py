@@ -153,6 +153,17 @@ def test_files_go_when_the_process_ends(run_python: Any) -> None:
     assert not Path(path).parent.exists()
 
 
+def test_a_fork_that_ends_leaves_the_files_of_its_parent(run_python: Any) -> None:
+    told = run_python(
+        "import os, sys; from PIL import Image; from sanderling import AgentImage\n"
+        "def path(shade): return AgentImage(Image.new('L', (1, 1), shade)).to_string()\n"
+        "mine = path(1)\n"
+        "if not (child := os.fork()): sys.exit(path(2) == mine)\n"
+        "print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), os.path.exists(mine))"
+    )
+    assert told.split() == ["0", "True"]
+
+
 def test_without_pillow_the_names_are_there_and_say_what_is_missing(run_python: Any) -> None:
     told = run_python(
         """

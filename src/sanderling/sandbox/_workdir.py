@@ -9,6 +9,7 @@ import functools
 import itertools
 import math
 import os
+import re
 import secrets
 import stat
 import struct
@@ -20,6 +21,12 @@ from pathlib import Path
 from .lockdown._linux import syscall
 
 _PREFIX = "sanderling-"
+_NAME = re.compile(rf"{_PREFIX}([1-9][0-9]*)-[a-z0-9_]{{8}}")  # as mkdtemp makes them
+_MARKER, _FILES = "owner", "files"  # all that lies in a work folder
+_NOTE = "A work folder of Sanderling, removed when this process has ended:"
+_LONGEST_MARKER = 1_000
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _RESOLVE_NO_SYMLINKS = 4  # linux/openat2.h
 _ELSEWHERE = errno.ENOENT, errno.ENOTDIR, errno.ELOOP  # a folder is gone, or is a link by now
@@ -27,34 +34,71 @@ _LONG_PATH, _MOST_BASES = 2_000, 64
 _BLOCK = 512  # bytes; the unit of stat(2)
 UNKNOWN_SIZE = 1 << 62
 _CHANGED = FileNotFoundError, NotADirectoryError, IsADirectoryError  # since it was listed
-_LEFT_BEHIND = 60.0  # seconds; younger folders may belong to a process that is about to lock them
 
 
 class WorkFolder:
-    """A private folder that lives as long as this object is not removed.
+    """A private folder for files of this process, removed with `remove`.
 
-    The folder is locked (``flock``) while its process lives. So folders whose process was killed
-    are told apart: what watches over the zygote removes them at once, where there is such a guard,
-    or else the next process that makes one.
+    Beside the files lies a marker that names the process, and the folder is locked (``flock``)
+    while it is in use. Once the process has ended, another one may remove the folder: the guard of
+    the zygote, if there is one, or the next process that makes a work folder.
     """
 
     def __init__(self) -> None:
         root = Path(tempfile.gettempdir())
         _sweep(root)
-        self.path = tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=root)
+        folder = tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=root)
+        self.path = f"{folder}/{_FILES}"
+        self._lock: int | None = None
         try:
-            self._lock: int | None = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            self._lock = os.open(folder, _FOLDER)
+            # Locked first: what has no marker yet is left alone by all that sweep.
+            fcntl.flock(self._lock, fcntl.LOCK_EX)
+            os.mkdir(self.path, 0o700)  # noqa: PTH102 - it is a str
+            marker = os.open(_MARKER, _NEW_FILE, 0o600, dir_fd=self._lock)
+            try:
+                os.write(marker, (_marker_of(os.getpid()) or "").encode())
+            finally:
+                os.close(marker)
         except OSError:
-            Path(self.path).rmdir()
+            _remove_empty(folder)
+            if self._lock is not None:
+                os.close(self._lock)
             raise
-        fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def remove(self) -> None:
         """Removes the folder and all in it. May be called again."""
         if self._lock is not None:
-            remove_tree(self.path)
+            _remove(os.path.dirname(self.path))  # noqa: PTH120 - as above
             os.close(self._lock)
             self._lock = None
+
+
+def _remove(folder: str) -> None:
+    """Removes a work folder. If it cannot remove all of it, the marker stays too."""
+    remove_tree(f"{folder}/{_FILES}")
+    _remove_empty(folder)
+
+
+def _remove_empty(folder: str) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        os.rmdir(f"{folder}/{_FILES}")  # noqa: PTH106 - as above
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(f"{folder}/{_MARKER}")  # noqa: PTH108 - as above
+    os.rmdir(folder)  # noqa: PTH106 - as above
+
+
+def _marker_of(pid: int) -> str | None:
+    """Returns the marker of a process: no other one has the same. None if it has ended."""
+    try:
+        line = Path(f"/proc/{pid}/stat").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    state, *fields = line.rpartition(b")")[2].split()  # behind the name; see proc(5)
+    if state in (b"Z", b"X"):
+        return None
+    started, boot = fields[18].decode(), _BOOT_ID.read_text("ascii").strip()
+    return f"{_NOTE} {pid} {started} {boot}\n"
 
 
 def measure(root: str, most_files: int) -> tuple[int, int]:
@@ -138,35 +182,58 @@ def _opened(path: str, base: int | None, flags: int) -> int:
 
 
 def clear_up_after(pid: int, root: str) -> None:
-    """Removes what a process that has ended left behind, and nothing of one that lives.
+    """Removes the work folders of a process that has ended, and nothing of one that lives.
 
     Args:
-        pid: Its number, which is part of the names of its folders.
-        root: The folder that they lie in.
+        pid: The number of the process.
+        root: The folder for temporary files.
     """
     for path in Path(root).glob(f"{_PREFIX}{pid}-*"):
-        _remove_unlocked(path, 0.0)
+        _remove_if_left_behind(path)
 
 
 @functools.cache
 def _sweep(root: Path) -> None:
     for path in root.glob(f"{_PREFIX}*"):
-        _remove_unlocked(path, _LEFT_BEHIND)
+        _remove_if_left_behind(path)
 
 
-def _remove_unlocked(path: Path, older: float) -> None:
-    with contextlib.suppress(OSError):  # somebody else's, in use, or swept by another process
-        found = path.lstat()
-        age = time.time() - found.st_mtime
-        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+def _remove_if_left_behind(folder: Path) -> None:
+    """Removes a work folder of ours whose process has ended. Anything else stays as it is."""
+    name = _NAME.fullmatch(folder.name)
+    if name is None:
+        return
+    with contextlib.suppress(OSError):  # another user's, in use, or swept by another process
+        found = folder.lstat()
+        if not stat.S_ISDIR(found.st_mode) or not _is_private(found, 0o700):
             return
-        lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        lock = os.open(folder, _FOLDER)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if age >= older:
-                remove_tree(str(path))
+            names = os.listdir(lock)  # noqa: PTH208 - opened, not named
+            if {_MARKER, _FILES}.issuperset(names) and _has_ended(lock, int(name[1])):
+                _remove(str(folder))
         finally:
             os.close(lock)
+
+
+def _has_ended(folder: int, pid: int) -> bool:
+    """Returns whether a folder carries the marker of a process that has ended on this machine."""
+    marker = os.open(_MARKER, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
+    try:
+        found = os.fstat(marker)
+        text = os.read(marker, _LONGEST_MARKER).decode("ascii", "replace")
+    finally:
+        os.close(marker)
+    if not stat.S_ISREG(found.st_mode) or not _is_private(found, 0o600):
+        return False
+    boot = re.escape(_BOOT_ID.read_text("ascii").strip())
+    ours = re.fullmatch(rf"{re.escape(_NOTE)} {pid} \d+ {boot}\n", text, re.ASCII)
+    return ours is not None and text != _marker_of(pid)
+
+
+def _is_private(found: os.stat_result, mode: int) -> bool:
+    return found.st_uid == os.geteuid() and found.st_mode & 0o777 == mode
 
 
 def remove_tree(root: str, seconds: float = math.inf) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import functools
 import itertools
+import os
 from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -107,15 +108,19 @@ def handle_agent_output_types(output: Any, output_type: str | None = None) -> An
 
 def new_file(suffix: str) -> Path:
     """Returns the path of a file that is not there yet; it is removed when this process ends."""
-    return _folder() / f"{next(_numbers)}{suffix}"
+    return _folder(os.getpid()) / f"{next(_numbers)}{suffix}"
 
 
 @functools.cache
-def _folder() -> Path:
+def _folder(owner: int) -> Path:
     import shutil  # both bring a dozen modules, which most programs never need
     import tempfile
 
-    # Not the prefix of work folders: what seems left behind by a killed process is swept there.
     folder = tempfile.mkdtemp(prefix="sanderling_made_")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+
+    def remove() -> None:
+        if os.getpid() == owner:  # a fork of that process runs this too
+            shutil.rmtree(folder, ignore_errors=True)
+
+    atexit.register(remove)
     return Path(folder)
