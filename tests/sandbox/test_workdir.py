@@ -54,7 +54,7 @@ def test_hostile_trees_are_removed(tmp_path: Path) -> None:
         os.close(here)
         here = inner
     os.close(here)
-    remove_tree(str(root))
+    remove_tree(str(root), 60)
     assert not root.exists()
     assert (keep / "file").read_text() == "x"
     remove_tree(str(root))
@@ -105,20 +105,58 @@ def test_a_folder_swapped_for_a_link_does_not_lead_the_removal_away(
     assert (keep / "a" / "b" / "file").read_text() == "x"
 
 
-def test_removing_has_an_end_where_code_goes_on_writing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    root = tmp_path / "root"
-    (root / "first").mkdir(parents=True)
+def _refilled(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """Has code go on making folders in a folder while it is removed."""
     real, made = os.rmdir, itertools.count()
 
     def rmdir(name: str, **options: int) -> None:
         real(name, **options)
-        (root / f"more{next(made)}").mkdir()
+        (folder / f"more{next(made)}").mkdir()
 
+    (folder / "first").mkdir(parents=True)
     monkeypatch.setattr(os, "rmdir", rmdir)
+
+
+def test_removing_has_an_end_where_code_goes_on_writing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _refilled(monkeypatch, tmp_path / "root")
     with pytest.raises(TimeoutError):
-        remove_tree(str(root), 0.05)
+        remove_tree(str(tmp_path / "root"), 0.05)
+
+
+def test_what_cannot_be_removed_in_time_is_left_for_the_next_sweep(
+    tmpdir_of_ours: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = WorkFolder()
+    with monkeypatch.context() as patched:
+        _refilled(patched, Path(folder.path))
+        folder.remove(0.05)
+    (left,) = tmpdir_of_ours.iterdir()
+    folder.remove()  # it does not try again
+    assert left.exists()
+    WorkFolder().remove()
+    assert list(tmpdir_of_ours.iterdir()) == []
+
+
+def test_removing_many_files_of_one_folder_has_a_time_limit(tmp_path: Path) -> None:
+    (tmp_path / "root").mkdir()
+    for n in range(100):
+        (tmp_path / "root" / str(n)).touch()
+    with pytest.raises(TimeoutError):
+        remove_tree(str(tmp_path / "root"), 0)
+    assert len(list((tmp_path / "root").iterdir())) >= 98
+
+
+def test_a_sweep_has_a_time_limit(tmpdir_of_ours: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dead = left_behind(tmpdir_of_ours)
+    with monkeypatch.context() as patched:
+        patched.setattr(_workdir, "_SWEEP_SECONDS", 0)
+        WorkFolder().remove()
+    assert dead.exists()
+    _workdir._sweep.cache_clear()
+    WorkFolder().remove()
+    assert not dead.exists()
 
 
 MAKE = """

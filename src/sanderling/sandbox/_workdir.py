@@ -7,7 +7,6 @@ import errno
 import fcntl
 import functools
 import itertools
-import math
 import os
 import re
 import secrets
@@ -20,6 +19,10 @@ from pathlib import Path
 
 from .lockdown._linux import syscall
 
+PATIENCE = 5.0
+"""Seconds to remove a folder that hostile code has filled, or is still busy in."""
+
+_SWEEP_SECONDS = 1.0  # for all folders that dead processes have left behind
 _PREFIX = "sanderling-"
 _NAME = re.compile(rf"{_PREFIX}([1-9][0-9]*)-[a-z0-9_]{{8}}")  # as mkdtemp makes them
 _MARKER, _FILES = "owner", "files"  # all that lies in a work folder
@@ -66,17 +69,26 @@ class WorkFolder:
                 os.close(self._lock)
             raise
 
-    def remove(self) -> None:
-        """Removes the folder and all in it. May be called again."""
-        if self._lock is not None:
-            _remove(os.path.dirname(self.path))  # noqa: PTH120 - as above
+    def remove(self, seconds: float = PATIENCE) -> None:
+        """Removes the folder and all in it. May be called again.
+
+        What is left after that time stays, with its marker. The next work folder that this process
+        makes tries again, and so does the next process.
+        """
+        if self._lock is None:
+            return
+        try:
+            _remove(os.path.dirname(self.path), seconds)  # noqa: PTH120 - as above
+        except OSError:
+            _sweep.cache_clear()
+        finally:
             os.close(self._lock)
             self._lock = None
 
 
-def _remove(folder: str) -> None:
+def _remove(folder: str, seconds: float) -> None:
     """Removes a work folder. If it cannot remove all of it, the marker stays too."""
-    remove_tree(f"{folder}/{_FILES}")
+    remove_tree(f"{folder}/{_FILES}", seconds)
     _remove_empty(folder)
 
 
@@ -189,16 +201,17 @@ def clear_up_after(pid: int, root: str) -> None:
         root: The folder for temporary files.
     """
     for path in Path(root).glob(f"{_PREFIX}{pid}-*"):
-        _remove_if_left_behind(path)
+        _remove_if_left_behind(path, PATIENCE)
 
 
 @functools.cache
 def _sweep(root: Path) -> None:
+    until = time.monotonic() + _SWEEP_SECONDS
     for path in root.glob(f"{_PREFIX}*"):
-        _remove_if_left_behind(path)
+        _remove_if_left_behind(path, until - time.monotonic())
 
 
-def _remove_if_left_behind(folder: Path) -> None:
+def _remove_if_left_behind(folder: Path, seconds: float) -> None:
     """Removes a work folder of ours whose process has ended. Anything else stays as it is."""
     name = _NAME.fullmatch(folder.name)
     if name is None:
@@ -212,13 +225,13 @@ def _remove_if_left_behind(folder: Path) -> None:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             names = os.listdir(lock)  # noqa: PTH208 - opened, not named
             if {_MARKER, _FILES}.issuperset(names) and _has_ended(lock, int(name[1])):
-                _remove(str(folder))
+                _remove(str(folder), seconds)
         finally:
             os.close(lock)
 
 
 def _has_ended(folder: int, pid: int) -> bool:
-    """Returns whether a folder carries the marker of a process that has ended on this machine."""
+    """Returns whether a folder carries the marker of a process that uses it no more."""
     marker = os.open(_MARKER, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
     try:
         found = os.fstat(marker)
@@ -229,14 +242,15 @@ def _has_ended(folder: int, pid: int) -> bool:
         return False
     boot = re.escape(_BOOT_ID.read_text("ascii").strip())
     ours = re.fullmatch(rf"{re.escape(_NOTE)} {pid} \d+ {boot}\n", text, re.ASCII)
-    return ours is not None and text != _marker_of(pid)
+    # A folder of this very process would be locked if it were in use.
+    return ours is not None and (pid == os.getpid() or text != _marker_of(pid))
 
 
 def _is_private(found: os.stat_result, mode: int) -> bool:
     return found.st_uid == os.geteuid() and found.st_mode & 0o777 == mode
 
 
-def remove_tree(root: str, seconds: float = math.inf) -> None:
+def remove_tree(root: str, seconds: float = PATIENCE) -> None:
     """Removes a folder that hostile code has filled: nested at any depth, with any permissions.
 
     Folders within folders are moved up before they are emptied, so that neither the length of a
@@ -255,20 +269,18 @@ def remove_tree(root: str, seconds: float = math.inf) -> None:
         except NotADirectoryError:  # a link, or a file, put in its place
             os.unlink(root)  # noqa: PTH108 - Path has no advantage here
             return
-        while folders := _unlink_files(top):
-            if time.monotonic() > until:
-                raise TimeoutError(f"{root} could not be removed in time")
+        while folders := _unlink_files(top, until):
             for name in folders:
                 with contextlib.suppress(*_CHANGED):
-                    _lift_folders(top, name, names)
+                    _lift_folders(top, name, names, until)
         os.rmdir(root)  # noqa: PTH106 - as above
 
 
-def _lift_folders(top: int, name: str, names: Iterator[str]) -> None:
+def _lift_folders(top: int, name: str, names: Iterator[str], until: float) -> None:
     """Moves the folders within a folder to `top`, and removes all else, and the folder."""
     with contextlib.ExitStack() as stack:
         folder = opened_wide(stack, name, top)
-        for inner in _unlink_files(folder):
+        for inner in _unlink_files(folder, until):
             with contextlib.suppress(*_CHANGED):
                 move(inner, folder, next(names), top)
     with contextlib.suppress(OSError):  # there is something in it again: the next round sees it
@@ -279,7 +291,8 @@ def opened_wide(stack: contextlib.ExitStack, name: str, folder: int | None) -> i
     """Opens a folder and no link; its owner, who we are, may do all in it from here on."""
     opened = _open_folder(name, folder)
     stack.callback(os.close, opened)
-    os.fchmod(opened, 0o700)
+    if os.fstat(opened).st_mode & 0o700 != 0o700:
+        os.fchmod(opened, 0o700)
     return opened
 
 
@@ -290,11 +303,17 @@ def move(name: str, source: int, new_name: str, target: int) -> None:
     os.rename(name, new_name, src_dir_fd=source, dst_dir_fd=target)
 
 
-def _unlink_files(folder: int) -> list[str]:
-    """Removes what is no folder; returns the names of the folders."""
+def _unlink_files(folder: int, until: float) -> list[str]:
+    """Removes what is no folder; returns the names of the folders.
+
+    Raises:
+        TimeoutError: There was no time for all of it.
+    """
     folders = []
     with os.scandir(folder) as entries:
         for entry in entries:
+            if time.monotonic() > until:
+                raise TimeoutError("a folder could not be removed in time")
             if entry.is_dir(follow_symlinks=False):
                 folders.append(entry.name)
             else:

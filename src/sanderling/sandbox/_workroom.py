@@ -20,7 +20,6 @@ from sanderling.errors import SandboxError
 
 from ._workdir import WorkFolder, measure, move, remove_tree
 
-_PATIENCE = 10.0  # seconds for a folder to be removed that code of the family is still busy in
 _DEEPEST = 100  # folders within folders: each costs a descriptor while it is copied
 _MOST_ENTRIES = 100_000
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -47,12 +46,14 @@ class WorkRoom:
         with self._lock:
             self._users += 1
 
-    def leave(self) -> None:
-        """Counts one less; with the last one all is removed."""
+    def leave(self, place: str) -> None:
+        """Counts one less, and removes its work folder; with the last one all is removed."""
         with self._lock:
             self._users -= 1
             if not self._users:
                 self._folder.remove()
+        if place != self.first:
+            self.discard(place)
 
     def measure(self, place: str, most_files: int) -> tuple[int, int]:
         """Returns what a work folder holds: bytes of disk, and files and folders.
@@ -110,17 +111,19 @@ class WorkRoom:
 
     def discard(self, folder: str) -> None:
         """Removes a folder of this room with all that is in it."""
-        with self._lock, contextlib.suppress(OSError):  # what is left of it goes with the room
-            if self._users:
+        with contextlib.suppress(OSError):  # what is left of it goes with the room
+            with self._lock:
+                if not self._users:
+                    return
                 trash = f"{self._folder.path}/trash-{next(self._serial)}"
                 os.rename(folder, trash)  # noqa: PTH104 - one call
-                remove_tree(trash, _PATIENCE)
+            remove_tree(trash)
 
     def _take_away(self, place: str) -> None:
         trash = self._new(f"trash-{next(self._serial)}")
         _move_all(place, trash)
         with contextlib.suppress(OSError):  # what is left of it goes with the room
-            remove_tree(trash, _PATIENCE)
+            remove_tree(trash)
 
     def _copied(self, source: str, name: str, most_bytes: int) -> str:
         target = self._new(name)

@@ -172,9 +172,7 @@ class LocalBackend:
             self._closed = True
             self._end()
             if self._room is not None:
-                if self._place != self._room.first:
-                    self._room.discard(self._place)
-                self._room.leave()
+                self._room.leave(self._place)
                 self._room = None
 
     # Copies
