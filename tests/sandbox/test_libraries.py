@@ -22,6 +22,10 @@ import numpy as np
 a = np.random.default_rng(0).random((300, 300))
 np.save("a.npy", a)
 bool(np.allclose(np.linalg.inv(a) @ np.load("a.npy"), np.eye(300)))""",
+    "numpy: a large file": """
+import numpy as np
+a = np.arange(3_000_000); a.tofile("large"); np.save("large.npy", a)
+bool((np.fromfile("large", a.dtype) == np.load("large.npy", mmap_mode="r")).all())""",
     "pandas: csv": """
 import pandas as pd
 pd.DataFrame({"a": [1, 2, 3], "b": list("xyx")}).to_csv("t.csv", index=False)

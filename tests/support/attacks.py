@@ -30,6 +30,13 @@ FILES = (
     Attack("list a folder", "import os; said = os.listdir(outside)", HIDDEN),
     Attack("list the root", "import os; said = os.listdir('/')", HIDDEN),
     Attack("read the library's own source", "said = open(package + '/_rules.py').read()", HIDDEN),
+    *(
+        Attack(f"control groups: {name}", code, HIDDEN, False)  # only version 1 has these
+        for name, code in (
+            ("names", "import os; said = os.listdir('/sys/fs/cgroup/cpu')"),
+            ("processes", "said = open('/sys/fs/cgroup/cpu/cgroup.procs').read()"),
+        )
+    ),
     Attack("write a file", "said = open(secret, 'w').write('x')", UNWRITABLE),
     Attack("append to a file", "said = open(secret, 'a').write('x')", UNWRITABLE),
     Attack("make a file", "said = open(outside + '/x', 'w').write('x')", UNWRITABLE),
@@ -289,6 +296,65 @@ KERNEL = (
         False,
     ),
     Attack("memory file", "import os; said = os.memfd_create('x')", REFUSED),
+    Attack(
+        "send an out-of-band byte",
+        "import socket; said = socket.socketpair()[0].send(b'x', socket.MSG_OOB)",
+        REFUSED,
+        False,  # a kernel may be built without them
+    ),
+    Attack(
+        "receive an out-of-band byte",
+        "import socket; said = socket.socketpair()[0].recv(1, socket.MSG_OOB)",
+        REFUSED,
+    ),
+    Attack(
+        "a handle of the process at the other end",
+        "import socket; said = socket.socketpair()[0].getsockopt(socket.SOL_SOCKET, 77)",
+        REFUSED,
+    ),
+    Attack(
+        "huge pages of the machine's pool",
+        "import mmap; said = mmap.mmap(-1, 2 << 20, flags=mmap.MAP_PRIVATE | 0x40020).size()",
+        ("EINVAL",),
+        False,
+    ),
+    *(
+        Attack(
+            f"madvise: {name}",
+            f"import mmap; said = mmap.mmap(-1, 4096).madvise({advice})",
+            ("EINVAL",),
+            False,
+        )
+        for name, advice in (("merge", 12), ("page out", 21), ("poison", 100), ("offline", 101))
+    ),
+    Attack(
+        "ask whether a library is in the page cache",
+        "import os; fd = os.open(os.__file__, os.O_RDONLY)\n"
+        "said = os.preadv(fd, [bytearray(1)], 0, os.RWF_NOWAIT)",
+        ("ENOTSUP",),
+        False,  # not every file system can tell
+    ),
+    Attack(
+        "reserve space without writing",
+        "import ctypes, os; c = ctypes.CDLL(None, use_errno=True)\n"
+        "fd = os.open('x', os.O_CREAT | os.O_RDWR)\n"
+        "said = c.fallocate(fd, 0, ctypes.c_long(0), ctypes.c_long(1 << 20)), ctypes.get_errno()",
+        ("(-1, 95)",),
+        False,  # not every file system can
+    ),
+    Attack(
+        "lock a library",
+        "import fcntl, os; first, second = open(os.__file__), open(os.__file__)\n"
+        "fcntl.flock(first, fcntl.LOCK_EX); fcntl.flock(second, fcntl.LOCK_EX | fcntl.LOCK_NB)\n"
+        "said = 'nothing is locked'",
+        ("nothing is locked",),
+    ),
+    Attack(
+        "lock a library for one of its descriptors",
+        "import fcntl, os, struct; file = open(os.__file__)\n"
+        "said = fcntl.fcntl(file, 37, struct.pack('hhqqi4x', 0, 0, 0, 0, 0))  # F_OFD_SETLK",
+        ("EINVAL",),
+    ),
     Attack(
         "extended attribute",
         "import os; said = os.setxattr(secret, 'user.x', b'1')",

@@ -6,6 +6,7 @@ import _ctypes
 import ast
 import asyncio
 import contextlib
+import fcntl
 import gc
 import os
 import signal
@@ -345,6 +346,20 @@ def test_a_library_in_the_work_folder_is_told_why_it_cannot_be_loaded() -> None:
         value(python, "import _ctypes, shutil; shutil.copy(_ctypes.__file__, 'own.so')")
         told = error(python, "import ctypes; ctypes.CDLL('./own.so')")
         assert "no room in memory (limit: 1 GiB), or lies in the work folder" in told
+
+
+def test_code_keeps_nobody_out_of_a_file_that_it_may_read(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.write_text("x")
+    code = (
+        f"import fcntl; file = open({str(data)!r})\n"
+        "fcntl.flock(file, fcntl.LOCK_EX); fcntl.lockf(file, fcntl.LOCK_SH)\n"
+        "file.read()"
+    )
+    with interpreter(extra_read=[str(data)], **ANY) as python, data.open("r+") as file:
+        assert value(python, code) == "x"
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def test_few_descriptors_are_told_of_where_they_are_missing() -> None:

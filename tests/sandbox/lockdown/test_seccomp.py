@@ -132,6 +132,33 @@ def test_a_call_of_the_x32_table_ends_the_process() -> None:
         ("utimensat", (), PRETEND),
         ("fsetxattr", (), fail(errno.EOPNOTSUPP)),
         ("openat", (0, 0, 0x200), ALLOW),
+        ("fallocate", (3, 0, 0, 1 << 30), fail(errno.EOPNOTSUPP)),
+        ("ftruncate", (3, 1 << 30), ALLOW),
+        ("flock", (3, 2), PRETEND),
+        ("fcntl", (3, 5), ALLOW),  # F_GETLK
+        ("fcntl", (3, 6), PRETEND),  # F_SETLK
+        ("fcntl", (3, 7), PRETEND),  # F_SETLKW
+        *(("fcntl", (3, command), fail(errno.EINVAL)) for command in (36, 37, 38)),  # F_OFD_*
+        ("sendto", (3, 0, 9, 0x4040), ALLOW),  # MSG_NOSIGNAL | MSG_DONTWAIT
+        ("sendto", (3, 0, 9, 0x4041), DENY),  # MSG_OOB
+        ("recvfrom", (3, 0, 9, 0x142), ALLOW),  # MSG_WAITALL | MSG_DONTWAIT | MSG_PEEK
+        ("recvfrom", (3, 0, 9, 1), DENY),
+        ("recvfrom", (3, 0, 9, 0x2000), DENY),  # MSG_ERRQUEUE
+        ("recvmsg", (3, 0, 0x40000002), ALLOW),  # MSG_CMSG_CLOEXEC | MSG_PEEK
+        ("recvmsg", (3, 0, 1), DENY),
+        ("mmap", (0, 4096, 3, 0x22), ALLOW),
+        ("mmap", (0, 4096, 3, 0x40022), fail(errno.EINVAL)),  # MAP_HUGETLB
+        ("mmap", (0, 4096, 3, (1 << 32) | 0x40022), fail(errno.EINVAL)),
+        ("madvise", (0, 4096, 4), ALLOW),  # MADV_DONTNEED
+        *(("madvise", (0, 4096, way), fail(errno.EINVAL)) for way in (9, 12, 20, 21, 25, 100, 101)),
+        ("preadv2", (3, 0, 1, 0, 0, 0), ALLOW),
+        ("preadv2", (3, 0, 1, 0, 0, 8), fail(errno.EOPNOTSUPP)),  # RWF_NOWAIT
+        ("pwritev2", (3, 0, 1, 0, 0, 8), fail(errno.EOPNOTSUPP)),
+        ("fadvise64", (3, 0, 0, 4), PRETEND),  # POSIX_FADV_DONTNEED
+        ("getsockopt", (3, 1, 4), ALLOW),  # SO_ERROR
+        ("getsockopt", (3, 1, 17), DENY),  # SO_PEERCRED
+        ("getsockopt", (3, 1, 77), DENY),  # SO_PEERPIDFD
+        ("getsockopt", (3, 6, 4), DENY),
     ],
 )
 def test_verdicts(machine: str, name: str, arguments: tuple[int, ...], then: int) -> None:

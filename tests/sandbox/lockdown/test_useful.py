@@ -35,6 +35,65 @@ with sqlite3.connect("x.db") as db:
 db.close()
 """,
     ),
+    "sqlite3 with several connections, by log or by journal": (
+        "[('wal', 'locked', 0, 2), ('delete', 'locked', 0, 2)]",
+        """
+import sqlite3
+said = []
+for mode in ("wal", "delete"):
+    one, two, three = (
+        sqlite3.connect(f"{mode}.db", timeout=0, isolation_level=None) for _ in range(3)
+    )
+    (found,) = one.execute(f"pragma journal_mode={mode}").fetchone()
+    one.execute("create table t(x)")
+    one.execute("begin immediate"); one.execute("insert into t values (1)")
+    try: two.execute("begin immediate"); second = "free"
+    except sqlite3.OperationalError as error: second = str(error).split()[-1]
+    (before,) = three.execute("select count(*) from t").fetchone()
+    one.execute("commit"); two.execute("insert into t values (2)")
+    (after,) = three.execute("select count(*) from t").fetchone()
+    said.append((found, second, before, after))
+    for each in (one, two, three): each.close()
+""",
+    ),
+    "space in a file": (
+        "(1048576, None, b'')",
+        """
+import os
+with open("x", "wb") as f: os.posix_fallocate(f.fileno(), 0, 1 << 20)
+fd = os.open("x", os.O_RDONLY)
+advised = os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+said = os.path.getsize("x"), advised, os.pread(fd, 9, 1 << 20)
+""",
+    ),
+    "sockets": (
+        "(b'x', b'x', 0, 1, True)",
+        """
+import socket
+a, b = socket.socketpair()
+a.send(b"x", socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+said = (b.recv(1, socket.MSG_PEEK), b.recv(1, socket.MSG_DONTWAIT | socket.MSG_WAITALL),
+        a.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR), a.type.value,
+        a.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) > 0)
+""",
+    ),
+    "advice about memory": (
+        "[None, None, None, None, None]",
+        """
+import mmap
+page = mmap.mmap(-1, 4096, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+said = [page.madvise(way) for way in (mmap.MADV_NORMAL, mmap.MADV_RANDOM, mmap.MADV_WILLNEED,
+                                      mmap.MADV_DONTNEED, mmap.MADV_FREE)]
+""",
+    ),
+    "reading and writing in several parts": (
+        "(2, 2, [b'ab'])",
+        """
+import os
+fd = os.open("x", os.O_CREAT | os.O_RDWR); got = bytearray(2)
+said = os.pwritev(fd, [b"a", b"b"], 0), os.preadv(fd, [got], 0), [bytes(got)]
+""",
+    ),
     "zoneinfo": (
         "7200.0",
         """
@@ -111,6 +170,14 @@ said = sorted(got)
 import multiprocessing, os, platform
 said = (os.cpu_count() >= 1, len(os.sched_getaffinity(0)) >= 1, platform.system(),
         bool(platform.platform()), platform.processor() is not None)
+""",
+    ),
+    "its share of the processors, where control groups have version 1": (
+        "True",
+        """
+import os
+path = "/sys/fs/cgroup/cpu/cpu.cfs_quota_us"
+said = not os.path.exists(path) or int(open(path).read()) != 0
 """,
     ),
     "types of files": (

@@ -13,7 +13,8 @@ _SYSTEM = (
     # How many processors there are, and how much memory: thread pools size themselves by these.
     *("/sys/devices/system/cpu", "/sys/devices/system/node"),
     *("/proc/cpuinfo", "/proc/meminfo", "/proc/stat"),
-    *("/sys/fs/cgroup/cpu.max", "/sys/fs/cgroup/cpu"),
+    "/sys/fs/cgroup/cpu.max",
+    *("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "/sys/fs/cgroup/cpu/cpu.cfs_period_us"),
 )
 
 

@@ -31,7 +31,7 @@ PRETEND = fail(0)
 class Where:
     """A condition: the low 32 bits of an argument, masked, are one of `values`.
 
-    All arguments that the rules look at are 32 bits wide to the kernel.
+    To the kernel all arguments that the rules look at have 32 bits, or mean nothing beyond them.
     """
 
     argument: int
@@ -65,10 +65,10 @@ class Rule:
 
 
 _ALLOWED = {
-    "memory of the process, bounded by RLIMIT_AS": "mmap munmap mprotect mremap brk madvise msync",
+    "memory of the process, bounded by RLIMIT_AS": "munmap mprotect mremap brk msync",
     "open files: each was opened under Landlock or handed over by the host": """
-        read write close lseek pread64 pwrite64 readv writev preadv pwritev preadv2 pwritev2
-        dup dup2 dup3 close_range flock fsync fdatasync ftruncate fallocate fadvise64 readahead
+        read write close lseek pread64 pwrite64 readv writev preadv pwritev
+        dup dup2 dup3 close_range fsync fdatasync ftruncate readahead
         copy_file_range sendfile pipe pipe2 eventfd eventfd2
         timerfd_create timerfd_settime timerfd_gettime""",
     "paths: Landlock decides": """
@@ -94,7 +94,7 @@ _ALLOWED = {
         sched_getscheduler sched_get_priority_max sched_get_priority_min""",
     "talk over sockets that exist: none can be made, connected or bound. Without sendmsg no "
     "descriptor can be sent, and so be hidden from who copies the process": """
-        sendto recvfrom recvmsg shutdown getsockname getpeername getsockopt""",
+        shutdown getsockname getpeername""",
 }
 
 FORK = 0x01200011
@@ -112,6 +112,17 @@ _F_DUPFD_CLOEXEC, _F_GETPIPE_SZ = 1030, 1032
 _AF_UNIX, _SOCK_STREAM, _SOCK_TYPE_MASK = 1, 1, 0xF
 _SOL_SOCKET = 1
 _SO_SNDBUF, _SO_RCVBUF, _SO_KEEPALIVE, _SO_RCVTIMEO, _SO_SNDTIMEO = 7, 8, 9, 20, 21
+_SO_REUSEADDR, _SO_TYPE, _SO_ERROR, _SO_LINGER, _SO_ACCEPTCONN = 2, 3, 4, 13, 30
+_SO_PROTOCOL, _SO_DOMAIN = 38, 39
+_MSG_PEEK, _MSG_TRUNC, _MSG_DONTWAIT, _MSG_EOR = 2, 0x20, 0x40, 0x80
+_MSG_WAITALL, _MSG_NOSIGNAL, _MSG_MORE, _MSG_CMSG_CLOEXEC = 0x100, 0x4000, 0x8000, 0x40000000
+_RECEIVE = (
+    _MSG_PEEK | _MSG_TRUNC | _MSG_DONTWAIT | _MSG_WAITALL | _MSG_NOSIGNAL | _MSG_CMSG_CLOEXEC
+)
+_MAP_HUGETLB = 0x40000
+# linux/mman.h: NORMAL to DONTNEED, FREE, DONTFORK, DOFORK, UNMERGEABLE, HUGEPAGE to KEEPONFORK,
+# POPULATE_READ, POPULATE_WRITE, GUARD_INSTALL, GUARD_REMOVE.
+_ADVICE = (*range(5), 8, 10, 11, *range(13, 20), 22, 23, 102, 103)
 _PR_SET_PDEATHSIG, _SIGKILL = 1, 9
 _PR_GET_PDEATHSIG, _PR_GET_DUMPABLE, _PR_SET_NAME, _PR_GET_NAME = 2, 3, 15, 16
 _PR_SVE_GET_VL, _PR_SET_VMA = 51, 0x53564D41
@@ -163,11 +174,76 @@ def rules(own_pid: int | None, *, truncate_by_path: bool = True) -> tuple[Rule, 
             DENY,
             (
                 Case((Where(1, (_F_SETFL,)), Where(2, (0,), _O_ASYNC)), ALLOW),
+                # A lock of the process never keeps the process itself out: it needs no keeping.
+                Case((Where(1, (_F_SETLK, _F_SETLKW)),), PRETEND),
+                Case((Where(1, (_F_OFD_GETLK, _F_OFD_SETLK, _F_OFD_SETLKW)),), fail(errno.EINVAL)),
                 *_one_of(
                     1,
                     *(_F_DUPFD, _F_DUPFD_CLOEXEC, _F_GETFD, _F_SETFD, _F_GETFL),
-                    *(_F_GETLK, _F_SETLK, _F_SETLKW),
-                    *(_F_OFD_GETLK, _F_OFD_SETLK, _F_OFD_SETLKW, _F_GETPIPE_SZ),
+                    *(_F_GETLK, _F_GETPIPE_SZ),
+                ),
+            ),
+        ),
+        Rule(
+            "flock",
+            "a lock on a library would keep the host and all other sandboxes out",
+            PRETEND,
+        ),
+        Rule(
+            "fallocate",
+            "no space is reserved faster than it can be written; the C library writes instead",
+            fail(errno.EOPNOTSUPP),
+        ),
+        Rule(
+            "fadvise64",
+            "the page cache is shared with the host",
+            PRETEND,
+        ),
+        Rule(
+            "preadv2 pwritev2",
+            "without flags: RWF_NOWAIT tells what is in the page cache",
+            fail(errno.EOPNOTSUPP),
+            _one_of(5, 0),
+        ),
+        Rule(
+            "mmap",
+            "without huge pages: they are taken from a pool of the whole machine",
+            fail(errno.EINVAL),
+            (Case((Where(3, (0,), _MAP_HUGETLB),), ALLOW),),
+        ),
+        Rule(
+            "madvise",
+            "what allocators use; no merging with pages of other processes, no eviction of shared "
+            "ones, no poisoning",
+            fail(errno.EINVAL),
+            _one_of(2, *_ADVICE),
+        ),
+        Rule(
+            "sendto",
+            "no out-of-band data, zero copy or fast open",
+            DENY,
+            _no_flags_but(3, _MSG_DONTWAIT | _MSG_EOR | _MSG_NOSIGNAL | _MSG_MORE),
+        ),
+        Rule("recvfrom", "no out-of-band data, no error queue", DENY, _no_flags_but(3, _RECEIVE)),
+        Rule("recvmsg", "the same", DENY, _no_flags_but(2, _RECEIVE)),
+        Rule(
+            "getsockopt",
+            "the kind and state of the socket, not who is at the other end",
+            DENY,
+            (
+                Case(
+                    (
+                        Where(1, (_SOL_SOCKET,)),
+                        Where(
+                            2,
+                            (
+                                *(_SO_REUSEADDR, _SO_TYPE, _SO_ERROR, _SO_SNDBUF, _SO_RCVBUF),
+                                *(_SO_KEEPALIVE, _SO_LINGER, _SO_RCVTIMEO, _SO_SNDTIMEO),
+                                *(_SO_ACCEPTCONN, _SO_PROTOCOL, _SO_DOMAIN),
+                            ),
+                        ),
+                    ),
+                    ALLOW,
                 ),
             ),
         ),
@@ -272,6 +348,10 @@ def count_allowed(rules: tuple[Rule, ...]) -> int:
 
 def _one_of(argument: int, *values: int) -> tuple[Case, ...]:
     return (Case((Where(argument, values),), ALLOW),)
+
+
+def _no_flags_but(argument: int, flags: int) -> tuple[Case, ...]:
+    return (Case((Where(argument, (0,), 0xFFFFFFFF & ~flags),), ALLOW),)
 
 
 def _opening(truncate_by_path: bool) -> tuple[Rule, ...]:
