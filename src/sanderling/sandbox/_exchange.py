@@ -13,6 +13,7 @@ from sanderling.errors import (
     InterpreterError,
     SandboxCrashed,
     SandboxError,
+    SandboxLimitExceeded,
     SandboxUnavailable,
     SandboxViolation,
 )
@@ -182,6 +183,7 @@ class Exchange:
         """Sends the code of one step.
 
         Raises:
+            SandboxLimitExceeded: No step may run any more.
             InterpreterError: It is no text that can be sent.
         """
         with self.lock:
@@ -189,9 +191,10 @@ class Exchange:
                 buffers = self._session.execute(next(self._steps), code, forget=self._late)
             except kernel.CodecError as error:
                 raise InterpreterError(f"the code cannot enter the sandbox: {error}") from error
+            if refusal := self._watch.start_step():
+                raise SandboxLimitExceeded(refusal)
             self._clock = StepClock(self._settings.timeout_seconds, self._resources.backend.grace)
             self._limits = StepLimits(self._settings.timeout_seconds)
-            self._watch.start_step()
             self._interrupts, self._late = 0, False
         link = self._resources.copyable
         if link is not None:
@@ -226,13 +229,15 @@ class Exchange:
             SandboxError: The kernel broke the protocol, died, or had to be killed.
         """
         events = self._pull()
-        if self._limits.excess is None and (excess := self._watch.excess()) is not None:
+        ended = any(isinstance(event, Finished) for event in events or ())
+        excess = self._watch.excess(ended=ended)
+        if excess is not None and (excess.final or self._limits.excess is None):
             self._limits.excess = excess
             if excess.final:
                 raise self.unstoppable()
             self.interrupt()
         # A flood of frames that say something is looked at like one of frames that say nothing.
-        if not any(isinstance(event, Finished) for event in events or ()):
+        if not ended:
             verdict = self._clock.verdict()
             if verdict == "interrupt":
                 self._limits.is_overdue()

@@ -12,11 +12,14 @@ LIBRARY_THREADS = 32
 LESS_TIME = "Do it in smaller steps, or faster."
 _FEWER_THREADS = "Use a pool, such as concurrent.futures.ThreadPoolExecutor(8)."
 _LESS_MEMORY = "Delete large variables, or work in pieces."
-_FEWER_FILES = "Remove files that are not needed any more, and write less."
+_FEWER_FILES = (
+    "Remove files that are not needed any more. Until then each step ends with an error, and one "
+    "that adds to them is stopped."
+)
 LOOKS_EVERY = 0.1
-"""Seconds. A step that is shorter is not looked at, or when it ends."""
+"""Seconds between two looks at a step that runs."""
 
-_SHARE = 10  # a look may take one part in so many of the time
+_SHARE, _SHARE_AT_END = 10, 50  # a look may take one part in so many of the time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +48,16 @@ class Limits:
     def __post_init__(self) -> None:
         for name, value in self.known().items():
             require_positive(name, value, whole=True)
+
+    @property
+    def bytes_ceiling(self) -> int | None:
+        """Bytes in the work folder past which no code runs: it had a moment to exceed the limit."""
+        return None if self.workdir_bytes is None else 2 * self.workdir_bytes + (256 << 20)
+
+    @property
+    def files_ceiling(self) -> int | None:
+        """Files and folders past which no code runs."""
+        return None if self.workdir_files is None else 2 * self.workdir_files + 10_000
 
     def known(self) -> dict[str, int]:
         """Returns those that there are, by name."""
@@ -98,11 +111,20 @@ class Excess:
     final: bool = False
 
 
-class StepWatch:
-    """Looks at what a step uses up, again and again, where the system keeps no such limit itself.
+_NOTHING = Usage()
 
-    Looking takes time: so a short step is not looked at before it ends, and no more than a tenth
-    of the time is spent on it.
+
+class StepWatch:
+    """Looks at what a step uses up, where the system keeps no such limit itself.
+
+    It looks when a step begins, ten times a second while it runs, and when it ends. A look takes
+    0.1 ms, or much longer where there are many files. So it looks less often where that would take
+    more than a tenth of the time; and not at the end of a step where it would take more than a
+    fiftieth since the last look.
+
+    Code has written what is found to be too much, so it needs a step in which to remove it. In a
+    full work folder a step runs, but it is stopped if it adds to the folder, and ends with an error
+    if it leaves it full. Far beyond the limit the interpreter ends, and no step runs.
 
     Args:
         look: Looks.
@@ -122,41 +144,62 @@ class StepWatch:
         self._limits = limits
         self._cpu_seconds = cpu_seconds
         self._now = now
-        self._next = 0.0
+        self._next = self._next_at_end = 0.0
+        self._too_much = False
         self._usage = Usage()
         self._before = Usage()
         kept = (limits.workdir_bytes, limits.workdir_files, limits.max_threads, cpu_seconds)
         self.needed = any(limit is not None for limit in kept)
         """Whether there is anything to look for."""
 
-    def start_step(self) -> None:
-        """Takes note of what was used up before."""
+    def start_step(self) -> str:
+        """Looks at what was used up before, if it is time to.
+
+        Returns:
+            Why the step must not run, if it must not.
+        """
         if not self.needed:
-            return
-        if self._now() >= self._next or self._cpu_seconds is not None or self._is_full(self._usage):
+            return ""
+        if self._now() >= self._next or self._cpu_seconds is not None or self._too_much:
             self._look_now()
         self._before = self._usage
+        if not self._is_hopeless():
+            return ""
+        return (
+            f"The work folder holds far more than its {self._over()}, so no more code runs in this "
+            "sandbox. Start another one, or remove files from outside."
+        )
 
-    def excess(self) -> Excess | None:
-        """Looks, if it is time to; tells what a step did that it may not."""
-        if not self.needed or (self._now() < self._next and not self._is_full(self._before)):
+    def excess(self, *, ended: bool = False) -> Excess | None:
+        """Looks, if it is time to; tells what a step did that it may not.
+
+        Args:
+            ended: Whether the step has ended by itself.
+        """
+        if not self.needed:
+            return None
+        due = self._now() >= (self._next_at_end if ended else self._next)
+        if not due and not self._too_much:
             return None
         self._look_now()
         if did := self._threads():
             return Excess(did, _FEWER_THREADS, final=True)
+        if did := self._folder(ended):
+            return Excess(did, _FEWER_FILES, final=self._is_hopeless())
         if did := self._processor():
             return Excess(did, LESS_TIME)
         if did := self._memory():
             return Excess(did, _LESS_MEMORY)
-        if did := self._folder():
-            return Excess(did, _FEWER_FILES)
         return None
 
     def _look_now(self) -> None:
         begun = self._now()
         self._usage = self._look()
         ended = self._now()
-        self._next = ended + max(LOOKS_EVERY, _SHARE * (ended - begun))
+        took = ended - begun
+        self._next = ended + max(LOOKS_EVERY, _SHARE * took)
+        self._next_at_end = min(self._next, ended + _SHARE_AT_END * took)
+        self._too_much = bool(self._threads() or self._over())
 
     def _processor(self) -> str:
         used, before = self._usage.cpu_seconds, self._before.cpu_seconds
@@ -168,7 +211,7 @@ class StepWatch:
         most, threads = self._limits.max_threads, self._usage.threads
         if most is None or threads is None or threads <= most + LIBRARY_THREADS:
             return ""
-        return f"started {threads:,} threads; it may have {most:,}"
+        return f"had {threads:,} threads; it may have {most:,}"
 
     def _memory(self) -> str:
         most, used = self._limits.memory_bytes, self._usage.memory_bytes
@@ -176,21 +219,26 @@ class StepWatch:
             return ""
         return f"used, with the snapshots of its interpreter, more than {size_text(most)} of memory"
 
-    def _folder(self) -> str:
-        """A full folder stays full until something is removed: what counts is what is added."""
-        used, before, limits = self._usage, self._before, self._limits
-        if _is_more(used.workdir_bytes, before.workdir_bytes, limits.workdir_bytes):
-            return f"filled the work folder past its {size_text(limits.workdir_bytes or 0)}"
-        if _is_more(used.workdir_files, before.workdir_files, limits.workdir_files):
-            return (
-                f"made more than the {limits.workdir_files:,} files that the work folder may hold"
-            )
+    def _folder(self, ended: bool) -> str:
+        if limit := self._over(self._before):
+            return f"filled the work folder past its {limit}"
+        if ended and (limit := self._over()):
+            return f"left more in the work folder than its {limit}"
         return ""
 
-    def _is_full(self, usage: Usage) -> bool:
-        limits = self._limits
-        return _is_more(usage.workdir_bytes, 0, limits.workdir_bytes) or _is_more(
-            usage.workdir_files, 0, limits.workdir_files
+    def _over(self, before: Usage = _NOTHING) -> str:
+        """Returns the limit of the work folder that it is over, if it has grown since `before`."""
+        used, limits = self._usage, self._limits
+        if _is_more(used.workdir_bytes, before.workdir_bytes, limits.workdir_bytes):
+            return size_text(limits.workdir_bytes or 0)
+        if _is_more(used.workdir_files, before.workdir_files, limits.workdir_files):
+            return f"{limits.workdir_files:,} files"
+        return ""
+
+    def _is_hopeless(self) -> bool:
+        used, limits = self._usage, self._limits
+        return _is_more(used.workdir_bytes, 0, limits.bytes_ceiling) or _is_more(
+            used.workdir_files, 0, limits.files_ceiling
         )
 
 

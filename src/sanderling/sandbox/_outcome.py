@@ -67,7 +67,7 @@ class StepLimits:
         """Returns the result of a step without a final answer."""
         told = "" if finished.error is None else finished.error.traceback
         error: SandboxError | None = None
-        if self.excess is not None and (finished.interrupted or finished.error is None):
+        if self.excess is not None:
             stopped = " and was stopped" if finished.interrupted else ""
             what = f"The step {self.excess.did}{stopped}. Variables keep what they had then, and "
             text = f"{what}files stay. {self.excess.advice}\n{told}".rstrip()

@@ -62,9 +62,9 @@ class WorkRoom:
         share of all of them.
         """
         members = max(1, self._users)  # it may have been closed while a step runs
-        used, files = measure(place, most_files)
         family = [measure(each, most_files * members) for each in (self.first, self.branches)]
         all_used, all_files = map(sum, zip(*family, strict=True))
+        used, files = family[0] if place == self.first else measure(place, most_files)
         return max(used, all_used // members), max(files, all_files // members)
 
     def branch(self, source: str, most_bytes: int) -> str:

@@ -35,8 +35,8 @@ class LocalBackend:
     Args:
         memory_bytes: Address space of the process.
         file_bytes: Largest size of one file.
-        workdir_bytes: What all files in the work folder may take. This process looks at it while a
-            step runs, so for a moment it may be more.
+        workdir_bytes: What all files in the work folder may take. This process looks at it when a
+            step begins, while it runs and when it ends, so for a moment it may be more.
         workdir_files: How many files and folders it may hold.
         workdir_in_memory: Makes the work folder a tmpfs, which ends with the process: then the
             system itself keeps those two. It needs namespaces.
@@ -156,7 +156,7 @@ class LocalBackend:
         if room is None or self._workdir_in_memory:
             return used
         try:
-            size, files = room.measure(self._place, self.limits.workdir_files or 0)
+            size, files = room.measure(self._place, self.limits.files_ceiling or 0)
         except OSError:  # this process has no descriptors left: the next look will tell
             return used
         return replace(used, workdir_bytes=size, workdir_files=files)
