@@ -44,7 +44,7 @@ class WorkFolder:
 
     Beside the files lies a marker that names the process, and the folder is locked (``flock``)
     while it is in use. Once the process has ended, another one may remove the folder: the guard of
-    the zygote, if there is one, or the next process that makes a work folder.
+    the fork server, if there is one, or the next process that makes a work folder.
     """
 
     def __init__(self) -> None:
