@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Callable
 from typing import Final
 
@@ -56,7 +55,7 @@ def _visible_run(match: re.Match[str]) -> str:
 
 
 def _is_visible(char: str) -> bool:
-    return (char.isprintable() or unicodedata.category(char) == "Zs") and not _BLANK.match(char)
+    return (char.isprintable() or _category(char) == "Zs") and not _BLANK.match(char)
 
 
 def _joins_emoji(run: str, place: int) -> bool:
@@ -67,8 +66,14 @@ def _joins_emoji(run: str, place: int) -> bool:
 
 
 def _is_emoji(char: str) -> bool:
-    is_symbol = char != "" and unicodedata.category(char) == "So" and not _BLANK.match(char)
+    is_symbol = char != "" and _category(char) == "So" and not _BLANK.match(char)
     return is_symbol or "\U0001f3fb" <= char <= "\U0001f3ff"  # these are skin tones
+
+
+def _category(char: str) -> str:
+    import unicodedata  # most texts need none of it
+
+    return unicodedata.category(char)
 
 
 def _escape(char: str) -> str:

@@ -7,7 +7,7 @@ from inspect import Parameter, Signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sanderling._show import text_of
+from sanderling import sandbox
 from sanderling.errors import AgentToolCallError
 from sanderling.runtime import Delegate
 
@@ -182,7 +182,7 @@ def report(agent: MultiStepAgent, answer: object, memory: AgentMemory) -> object
     if not plain and not agent.provide_run_summary:
         return answer
     template = agent.prompt_templates["managed_agent"]["report"]
-    text = render(template, name=agent.name, final_answer=text_of(answer))
+    text = render(template, name=agent.name, final_answer=sandbox.safe_str(answer))
     if not agent.provide_run_summary:
         return text
     work = "\n---\n".join(
@@ -208,7 +208,7 @@ def _shown(image: Any) -> Any:
     """Returns an image that a model hands on; a path of this machine is none, for it chose it."""
     if isinstance(image, Path) or (isinstance(image, str) and not image.startswith(_ADDRESSES)):
         raise AgentToolCallError(
-            f"{text_of(image, repr):.200} is no image that can be handed on. Give images as "
+            f"{sandbox.safe_repr(image):.200} is no image that can be handed on. Give images as "
             "variables, or as http(s) or data: URLs; files are not read."
         )
     return image

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from sanderling._show import text_of
+from sanderling import sandbox
 from sanderling.errors import AgentError, MissingExtraError
 
 from ._parsing import without_thinking
@@ -111,10 +111,8 @@ class AnswerType(Generic[T]):
 
 
 def _by_fields(value: object) -> object:
-    from sanderling.sandbox import Record
-
     match value:
-        case Record():
+        case sandbox.Record():
             return _by_fields(value.record_fields)
         case dict():
             return {key: _by_fields(one) for key, one in value.items()}
@@ -221,5 +219,5 @@ def _from_schema(schema: JSONObject) -> AnswerType[Any]:
 
 
 def _shown(value: object) -> str:
-    text = text_of(value, repr)
+    text = sandbox.safe_repr(value)
     return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"

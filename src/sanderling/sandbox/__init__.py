@@ -39,6 +39,10 @@ if TYPE_CHECKING:
     from ._old_names import fix_final_answer_code as fix_final_answer_code
     from ._plugged import interpreter_of as interpreter_of
     from ._snapshots import Snapshot as Snapshot
+    from ._texts import encode_on_host as encode_on_host
+    from ._texts import safe_repr as safe_repr
+    from ._texts import safe_str as safe_str
+    from ._texts import stays_on_host as stays_on_host
     from .kernel import BASE_BUILTIN_MODULES as BASE_BUILTIN_MODULES
     from .kernel import CodecError as CodecError
     from .kernel import Record as Record
@@ -79,9 +83,13 @@ __getattr__, __dir__, __all__ = lazy(
         "check_up": "._checkup",
         "create_executor": "._executors",
         "create_interpreter": "._create",
+        "encode_on_host": "._texts",
         "fix_final_answer_code": "._old_names",
         "interpreter_of": "._plugged",
         "probe": ".lockdown",
+        "safe_repr": "._texts",
+        "safe_str": "._texts",
+        "stays_on_host": "._texts",
         "try_executors": "._checkup",
     },
 )

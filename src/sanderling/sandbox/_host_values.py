@@ -21,9 +21,10 @@ from typing import Any
 
 from . import kernel
 from ._interpreter import ToolSpec
+from ._texts import Holder
 
 
-class HostObject:
+class HostObject(Holder):
     """Lets code in a sandbox use an object that stays on the host, such as a database connection.
 
     Given as a variable, or returned by a tool, it appears in the sandbox as an object that has what
@@ -52,7 +53,7 @@ class HostObject:
     def __init__(
         self, obj: object, methods: Iterable[str] = (), attributes: Iterable[str] = ()
     ) -> None:
-        self.obj = obj
+        super().__init__(obj)
         self.methods = tuple(methods)
         self.attributes = tuple(attributes)
         for name in (*self.methods, *self.attributes):

@@ -310,6 +310,27 @@ def _parse(body: memoryview, text_size: int) -> Frame:
 # side ever unpickles or evaluates; what is not listed here does not cross.
 
 
+_UNUSUAL = re.compile("[^ -~]+")
+_BLANK = re.compile(  # what is drawn as nothing, although Python counts it as printable
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ufe00-\ufe0f\uffa0"
+    "\U0001d159\U000e0100-\U000e01ef]"
+)
+
+
+def one_line(text: str) -> str:
+    """Returns a text with what acts, or shows nothing, written as escapes; line ends as well."""
+
+    def seen(run: re.Match[str]) -> str:
+        return "".join(
+            char
+            if char.isprintable() and not _BLANK.match(char)
+            else char.encode("unicode_escape").decode("ascii")
+            for char in run[0]
+        )
+
+    return _UNUSUAL.sub(seen, text)
+
+
 class SandboxValue:
     """Stands for a value that stayed in the sandbox.
 
@@ -328,9 +349,8 @@ class SandboxValue:
         self.name = name
 
     def __repr__(self) -> str:
-        if self.name is None:
-            return self.repr
-        return f"<{self.type} object, kept in the sandbox as {self.name!r}: {self.repr}>"
+        kept = "" if self.name is None else f", kept in the sandbox as {self.name!r}"
+        return one_line(f"<{self.type} object{kept}: {self.repr}>")
 
     def _fields(self) -> tuple[str, str, str | None]:
         return (self.type, self.repr, self.name)
@@ -372,7 +392,7 @@ class Record:
 
     def __repr__(self) -> str:
         fields = ", ".join(f"{name}={value!r}" for name, value in self.record_fields.items())
-        return f"{self.record_type}({fields})"
+        return one_line(f"{self.record_type}({fields})")
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Record):
