@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+import sys
 import typing
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -120,6 +121,11 @@ def _by_fields(value: object) -> object:
             return [_by_fields(one) for one in value]
         case tuple():
             return tuple(_by_fields(one) for one in value)
+    if sandbox.stays_on_host(value):
+        return value
+    models = sys.modules.get("pydantic.main")  # where it is not loaded, no value is a model
+    if models is not None and isinstance(value, models.BaseModel):
+        return {name: _by_fields(one) for name, one in vars(value).items()}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {one.name: _by_fields(getattr(value, one.name)) for one in dataclasses.fields(value)}
     return value
@@ -150,7 +156,7 @@ def _from_type(output_type: Any) -> AnswerType[Any]:
 
     def convert(value: object) -> Any:
         try:
-            return adapter.validate_python(value, from_attributes=True)
+            return adapter.validate_python(value)
         except ValidationError as error:
             raise _MisfitError(_problems(error)) from None
 

@@ -12,6 +12,7 @@ import functools
 import importlib.util
 import inspect
 import secrets
+import sys
 import threading
 import typing
 from collections.abc import Callable, Iterable, Mapping
@@ -21,7 +22,7 @@ from typing import Any
 
 from . import kernel
 from ._interpreter import ToolSpec
-from ._texts import Holder
+from ._texts import Holder, stand_in
 
 
 class HostObject(Holder):
@@ -85,7 +86,7 @@ class HostObject(Holder):
             method: Callable[..., object] = getattr(self.obj, name)
             return method
         if name in self.attributes:
-            return functools.partial(getattr, self.obj, name)
+            return lambda: getattr(self.obj, name)
         raise KeyError(name)
 
 
@@ -221,24 +222,52 @@ class _Outgoing(kernel.Extension):
 
 
 class Incoming(kernel.Extension):
-    """Reads what a sandbox says of the host's values."""
+    """Reads what a sandbox says of the host's values.
+
+    The host's objects and functions come back as they are, by themselves or in lists, tuples and
+    dicts. Nothing that can be called becomes an attribute of an instance, or a part of an array or
+    a table: the host's code might call it there without having asked for a function.
+    """
 
     def __init__(self, values: HostValues) -> None:
         self._values = values
-        self.readers = {"host": self._host, "code": self._code, "record": self._record}
+        self._arrays = 0  # around the value that is read
+        self.readers = {
+            "host": self._host,
+            "code": self._code,
+            "record": self._record,
+            **dict.fromkeys(_ARRAYS, self._array),
+        }
 
     def _host(self, decoder: kernel.Decoder, value: kernel.Message, depth: int) -> object:
-        return self._values.find(value["id"]).obj
+        return self._found(self._values.find(value["id"]).obj)
 
     def _code(self, decoder: kernel.Decoder, value: kernel.Message, depth: int) -> object:
-        return self._values.code(value["n"])
+        return self._found(self._values.code(value["n"]))
+
+    def _found(self, value: object) -> object:
+        return stand_in(value) if self._arrays else value
+
+    def _array(self, decoder: kernel.Decoder, value: kernel.Message, depth: int) -> object:
+        self._arrays += 1
+        try:
+            return _ARRAYS[typing.cast("str", value["$"])](decoder, value, depth)
+        finally:
+            self._arrays -= 1
 
     def _record(self, decoder: kernel.Decoder, value: kernel.Message, depth: int) -> object:
         record = decoder.record(value, depth)
-        if "class" not in value:
+        fields = record.record_fields
+        uncalled = {name: stand_in(one) for name, one in fields.items() if callable(one)}
+        fields.update(uncalled)
+        kind = self._values.code(value["class"]) if "class" in value else None
+        if uncalled or not isinstance(kind, type):
             return record
-        kind = self._values.code(value["class"])
-        return _rebuilt(kind, record.record_fields, record) if isinstance(kind, type) else record
+        return _rebuilt(kind, fields, record)
+
+
+_KINDS = ("objects", "texts", "masked", "zoned", "categories", "index", "series", "table")
+_ARRAYS = {kind: kernel._READERS[kind] for kind in _KINDS}
 
 
 def _is_code(value: object) -> bool:
@@ -265,11 +294,12 @@ def _rebuilt(kind: Any, fields: Mapping[str, object], record: kernel.Record) -> 
 
     The class's own constructor judges: what it refuses or changes stays a record.
     """
+    models = sys.modules.get("pydantic.main")  # where it is not loaded, no class is a model
     try:
         if issubclass(kind, enum.Enum):
             member = kind[str(fields["name"])]
             return member if member.value == fields["value"] else record
-        if hasattr(kind, "model_validate"):
+        if models is not None and issubclass(kind, models.BaseModel):
             return kind.model_validate(fields)
         declared = dataclasses.fields(kind)
         hints = typing.get_type_hints(kind)

@@ -77,6 +77,7 @@ class ToolRequest:
             in the thread that drives, which is the one that things bound to a thread belong to.
         method: What to call, where it is a member of a `HostObject` and no tool. It may be a
             coroutine function. `name` is then that of the object's class, a dot, and its own.
+        rest: What is left to do, where the call began inline: see `CallElsewhere`.
     """
 
     id: str
@@ -85,6 +86,7 @@ class ToolRequest:
     kwargs: dict[str, object]
     alone: bool
     method: Callable[..., object] | None = None
+    rest: Callable[[], object] | None = None
 
 
 InlineCalls: TypeAlias = Callable[[ToolRequest], Callable[[], object] | None]

@@ -91,17 +91,22 @@ def encode_on_host(value: object, extension: Extension) -> tuple[object, list[Bl
 
     What is no data, or was wrapped to stay on the host, leaves its class alone.
     """
-    encoder = _Encoder(extension, _stand_in)
+    encoder = _Encoder(extension, _form)
     try:
         return encoder.value(value, 0), encoder.blobs
     except kernel.CodecError:
-        return _stand_in(value), []
+        return _form(value), []
 
 
-def _stand_in(value: object) -> dict[str, object]:
-    text, name = safe_repr(value), type(value).__name__
+def stand_in(value: object) -> kernel.SandboxValue:
+    """Makes what stands for a value that stays on the host, where only data may be."""
+    text = safe_repr(value)
     shown = "it stayed on the host" if text == _named(value) else text[: kernel.MAX_REPR]
-    return {"$": "kept", "type": name, "repr": shown, "name": None}
+    return kernel.SandboxValue(type(value).__name__, shown)
+
+
+def _form(value: object) -> object:
+    return kernel.encode(stand_in(value))[0]
 
 
 class _Encoder(kernel.Encoder):
