@@ -308,7 +308,8 @@ def test_an_error_that_a_tool_raises_does_not_show_the_object_it_is_made_of(
     @tool
     def look() -> Any:
         """Looks something up."""
-        return {}[client]
+        found: dict[object, object] = {}
+        return found[client]
 
     with agent("look()", "final_answer(1)", tools=[look]) as made:
         driver.run(made, "Go.")

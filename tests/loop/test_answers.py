@@ -39,7 +39,8 @@ class Entry(TypedDict):
 class Account:
     """An object of the host."""
 
-    key = "sk-SECRET"
+    def __repr__(self) -> str:
+        return "sk-SECRET"
 
     @property
     def people(self) -> int:
@@ -208,9 +209,12 @@ def test_the_answer_at_the_limit_is_of_the_type_or_an_error() -> None:
 @pytest.mark.parametrize("obj", [Account(), Point(1)], ids=["object", "data"])
 def test_an_answer_is_not_read_off_an_object_that_stays_on_the_host(obj: object) -> None:
     wrapped = HostObject(obj)
-    with pytest.raises(AgentError, match="object of the host>") as raised:
-        AnswerType.of(City).read(wrapped.obj)
-    assert "SECRET" not in str(raised.value)
+    for wanted in (City, SCHEMA):
+        with pytest.raises(AgentError, match="host") as raised:
+            AnswerType.of(wanted).read(wrapped.obj)
+        assert "SECRET" not in str(raised.value)
+    answer = {"n": 2, "tags": [wrapped.obj]}
+    assert AnswerType.of(SCHEMA).read(answer) is answer
 
 
 def test_an_answer_is_read_off_a_model_of_another_class() -> None:

@@ -23,6 +23,7 @@ from sanderling.sandbox import (
     safe_repr,
     safe_str,
     stays_on_host,
+    without_objects,
 )
 from sanderling.tools.agent_types import AgentText
 
@@ -169,5 +170,7 @@ def test_a_value_of_any_size_and_depth_has_a_text() -> None:
 
 def test_the_exact_form_of_what_stays_names_its_class() -> None:
     data, blobs = encode_on_host([1, CLIENT], kernel.Extension())
-    frame = kernel.Frame("value", {"v": data}, blobs, tagged=True)
+    assert blobs == []
+    frame = kernel.Frame("value", {"v": data}, [], tagged=True)
     assert frame.value("v") == [1, SandboxValue("Client", "it stayed on the host")]
+    assert without_objects([1, CLIENT]) == frame.value("v")

@@ -212,7 +212,7 @@ def _from_schema(schema: JSONObject) -> AnswerType[Any]:
 
     def convert(value: object) -> Any:
         lines = []
-        for problem in validator.iter_errors(value):
+        for problem in validator.iter_errors(sandbox.without_objects(value)):
             path = "".join(f"[{step!r}]" for step in problem.absolute_path)
             lines.append(f"- {path or 'the answer'}: {problem.message[:MAX_SHOWN]}")
             if len(lines) == MAX_PROBLEMS:

@@ -64,7 +64,8 @@ def json_form(value: object) -> JSONValue:
     if isinstance(value, sandbox.Record):
         return json_form(value.record_fields)
     if isinstance(value, tuple(WITH_FORM)):
-        return json_form(value.dict())
+        form: JSONObject = value.dict()  # type: ignore[attr-defined]  # as the list says
+        return json_form(form)
     models = sys.modules.get("pydantic.main")  # where it is not loaded, no value is of its class
     if models is not None and isinstance(value, models.BaseModel):
         return json_form(type(value).model_dump(value))

@@ -26,7 +26,6 @@ from sanderling.messages import ChatMessage
 from ._checks import call_check
 from ._control import Control
 from ._limits import Meter
-from ._members import Member
 from ._policies import Consult, Policy, Scope
 
 if TYPE_CHECKING:
@@ -37,6 +36,8 @@ if TYPE_CHECKING:
     from sanderling.models import Model
     from sanderling.sandbox import Interpreter, ToolRequest
     from sanderling.tools import Tool
+
+    from ._members import Member
 
 
 @dataclass(eq=False)
@@ -158,6 +159,8 @@ class Services:
             return Consult(partial(_finished, request.name, request.rest), blocks=True)
         if request.method is None:
             return self.call_of(request)
+        from ._members import Member  # few runs have objects whose members are called
+
         member = self._members[request.id] = Member(request.name, request.method)
         try:
             return CallTool(request.id, request.name, member.bind(request.args, request.kwargs))
@@ -210,7 +213,7 @@ class Services:
     def complaint(self, effect: CheckAnswer) -> Generator[Effect, Any, str | None]:
         """Asks the checks; returns what the first failing one says of an answer."""
         for check in self.checks:
-            name = getattr(check, "__name__", repr(check))
+            name = getattr(check, "__name__", type(check).__name__)
             called = partial(call_check, check, effect.answer, self.run.memory, self.agent())
             try:
                 if (yield Consult(called)):

@@ -68,11 +68,14 @@ class HostObject(Holder):
         return f"<{type(self.obj).__name__} object of the host: it has {names}>"
 
     def specs(self) -> list[tuple[str, str, str]]:
-        """Returns name, signature and docstring of each method."""
+        """Returns name, signature and docstring of each method.
+
+        Defaults that may be secrets, which is any but `None`, bools and numbers, are ``...``.
+        """
         specs = []
         for name in self.methods:
             method = getattr(self.obj, name)
-            spec = ToolSpec.of(name, method, inspect.getdoc(method) or "")
+            spec = ToolSpec.of(name, _signature(method), inspect.getdoc(method) or "")
             specs.append((spec.name, spec.signature, spec.doc))
         return specs
 
@@ -88,6 +91,19 @@ class HostObject(Holder):
         if name in self.attributes:
             return lambda: getattr(self.obj, name)
         raise KeyError(name)
+
+
+def _signature(method: Callable[..., object]) -> Callable[..., object] | inspect.Signature:
+    try:
+        signature = inspect.signature(method)
+    except ValueError:  # some functions written in C do not have one
+        return method
+    shown = (type(None), bool, int, float)
+    parameters = [
+        one if one.default is one.empty or type(one.default) in shown else one.replace(default=...)
+        for one in signature.parameters.values()
+    ]
+    return signature.replace(parameters=parameters)
 
 
 class HostValues:

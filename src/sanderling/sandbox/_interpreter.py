@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import cmath
 import functools
 import inspect
+import typing
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
     from sanderling.errors import SandboxError
 
 FINAL_ANSWER = "final_answer"
+_MAX_INT_BITS = 10_000  # Python refuses to write integers that are much longer
+_MAX_DEPTH = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,17 +240,39 @@ def _signature_text(signature: inspect.Signature) -> str:
     parameters = [
         parameter
         if parameter.default is parameter.empty
-        else parameter.replace(default=_shown(repr(parameter.default), _Verbatim("...")))
+        else parameter.replace(default=_Verbatim(literal_text(parameter.default)))
         for parameter in parameters
     ]
     return str(signature.replace(parameters=parameters, return_annotation=returns))
 
 
+def literal_text(value: object) -> str:
+    """Returns a value as the literal that spells it, or ``...`` where it is no plain data."""
+    return repr(value) if _is_literal(value) else "..."
+
+
+def _is_literal(value: object, depth: int = 0) -> bool:
+    if isinstance(value, int) and value.bit_length() > _MAX_INT_BITS:
+        return False
+    if type(value) in (type(None), bool, int, str, bytes):
+        return True
+    if type(value) in (float, complex):
+        return cmath.isfinite(value)  # type: ignore[arg-type]  # one of these two
+    if type(value) not in (tuple, list, set, dict) or depth == _MAX_DEPTH:
+        return False
+    parts = [*value.items()] if isinstance(value, dict) else value
+    return all(_is_literal(part, depth + 1) for part in parts)  # type: ignore[attr-defined]  # a container
+
+
 def _shown(thing: object, otherwise: object) -> object:
     if thing is inspect.Signature.empty:
         return otherwise
+    if typing.get_origin(thing) is typing.Annotated:
+        thing = typing.get_args(thing)[0]
     text = thing if isinstance(thing, str) else inspect.formatannotation(thing)
-    return _Verbatim(text) if _reads_as_python(text) else otherwise
+    # The rest of `Annotated` is for the host, and may be any object.
+    shown = "Annotated[" not in text and _reads_as_python(text)
+    return _Verbatim(text) if shown else otherwise
 
 
 @functools.lru_cache(256)

@@ -98,6 +98,15 @@ def encode_on_host(value: object, extension: Extension) -> tuple[object, list[Bl
         return _form(value), []
 
 
+def without_objects(value: object) -> object:
+    """Returns a value as data alone: everything else in it is a `SandboxValue`."""
+    data, blobs = encode_on_host(value, kernel.Extension())
+    if data is value:
+        return value
+    views = [memoryview(blob) for blob in blobs]
+    return kernel.Frame("value", {"v": data}, views, tagged=True).value("v")
+
+
 def stand_in(value: object) -> kernel.SandboxValue:
     """Makes what stands for a value that stays on the host, where only data may be."""
     text = safe_repr(value)

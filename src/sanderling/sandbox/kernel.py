@@ -610,7 +610,7 @@ class Encoder:
             try:
                 values.append(self.value(item, depth))
             except CodecError as error:
-                error.under(f".{key}" if type(key) is str else f"[{_safe_repr(key)[:60]}]")
+                error.under(f".{key}" if type(key) is str else f"[{_key_text(key)}]")
                 raise
         if "$" not in value and all(type(key) is str for key, _ in items):
             return {key: item for (key, _), item in zip(items, values)}  # noqa: B905 - 3.9
@@ -776,7 +776,7 @@ def _zone(zone: Any) -> object:
     offset = zone.utcoffset(None)
     name = getattr(zone, "key", None) or getattr(zone, "zone", None)  # zoneinfo, pytz
     if offset is None and name is None:
-        raise CodecError(f"the time zone {_safe_repr(zone)} cannot cross: convert to UTC first")
+        raise CodecError(f"a {_type_name(zone)} as time zone cannot cross: convert to UTC first")
     return name if offset is None or name else offset.total_seconds()
 
 
@@ -808,6 +808,13 @@ def _safe_repr(value: object) -> str:
         return _shorten(repr(value), MAX_REPR)
     except Exception as error:
         return f"<{_type_name(value)}, whose repr() raised {type(error).__name__}>"
+
+
+def _key_text(key: object) -> str:
+    # The repr of an object may tell more than the other side may know.
+    parts = key if type(key) is tuple else (key,)
+    plain = all(type(part) in (*_TEXTS, int, float) for part in parts)
+    return _safe_repr(key)[:60] if plain else f"a {_type_name(key)}"
 
 
 def _shorten(text: str, length: int) -> str:
