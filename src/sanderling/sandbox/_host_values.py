@@ -38,7 +38,8 @@ class HostObject(Holder):
         })
 
     An object that is not wrapped can be given to tools, too, but it has no methods in the sandbox.
-    The model's code may call the methods listed as often and with whatever it likes.
+    The model's code may call the methods listed with whatever it likes. Approval, limits and policies
+    hold for these calls as for those of tools. Neither kind of object is shown by its `repr`.
 
     Args:
         obj: The object.

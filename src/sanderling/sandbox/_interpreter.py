@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-import cmath
 import functools
 import inspect
+import math
 import typing
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from sanderling.errors import SandboxError
 
 FINAL_ANSWER = "final_answer"
+_LITERALS = (
+    *(type(None), bool, int, float, complex, str, bytes),
+    *(tuple, list, set, dict),
+)
 _MAX_INT_BITS = 10_000  # Python refuses to write integers that are much longer
 _MAX_DEPTH = 10
 
@@ -252,16 +256,18 @@ def literal_text(value: object) -> str:
 
 
 def _is_literal(value: object, depth: int = 0) -> bool:
-    if isinstance(value, int) and value.bit_length() > _MAX_INT_BITS:
+    if type(value) not in _LITERALS or depth > _MAX_DEPTH:
         return False
-    if type(value) in (type(None), bool, int, str, bytes):
-        return True
-    if type(value) in (float, complex):
-        return cmath.isfinite(value)  # type: ignore[arg-type]  # one of these two
-    if type(value) not in (tuple, list, set, dict) or depth == _MAX_DEPTH:
-        return False
-    parts = [*value.items()] if isinstance(value, dict) else value
-    return all(_is_literal(part, depth + 1) for part in parts)  # type: ignore[attr-defined]  # a container
+    match value:
+        case int():
+            return value.bit_length() <= _MAX_INT_BITS
+        case float() | complex():
+            return math.isfinite(value.real) and math.isfinite(value.imag)
+        case dict():
+            return all(_is_literal(item, depth + 1) for item in value.items())
+        case tuple() | list() | set():
+            return all(_is_literal(item, depth + 1) for item in value)
+    return True
 
 
 def _shown(thing: object, otherwise: object) -> object:
