@@ -198,7 +198,7 @@ class Services:
                 interpreter.interrupt()  # whoever drives the code does not wait for this call
             raise
         except Exception as error:
-            interpreter.fail(request, str(error))
+            interpreter.fail(request, sandbox.safe_str(error))
         else:
             interpreter.reply(request, value)
         finally:

@@ -38,8 +38,8 @@ class HostObject(Holder):
         })
 
     An object that is not wrapped can be given to tools, too, but it has no methods in the sandbox.
-    The model's code may call the methods listed with whatever it likes. Approval, limits and policies
-    hold for these calls as for those of tools. Neither kind of object is shown by its `repr`.
+    The model's code may call the methods listed with whatever it likes. Approval, limits and
+    policies hold for these calls as for those of tools. No such object is shown by its `repr`.
 
     Args:
         obj: The object.

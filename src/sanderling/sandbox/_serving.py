@@ -13,6 +13,7 @@ from typing import TypeAlias
 from sanderling._bridge import in_thread, wait_for
 
 from ._interpreter import CodeResult, Interpreter, Printed, ToolRequest, ToolSpec
+from ._texts import safe_str
 
 Function: TypeAlias = Callable[..., object]
 _TOGETHER = 32  # calls that are carried out at once
@@ -129,7 +130,7 @@ class ServingInterpreter:
             if inspect.iscoroutine(value):
                 value = wait_for(value)
         except Exception as error:
-            self._interpreter.fail(request, f"{type(error).__name__}: {error}")
+            self._interpreter.fail(request, f"{type(error).__name__}: {safe_str(error)}")
         else:
             self._interpreter.reply(request, value)
 
