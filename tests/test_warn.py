@@ -11,6 +11,7 @@ import pytest
 
 from console.screen import Screen
 from sanderling import CodeAgent, LogLevel, OpenAIModel
+from sanderling._warn import warn
 from sanderling.models import FallbackModel
 from support.doors import HELLO
 from support.drivers import Driver, both_drivers
@@ -76,3 +77,8 @@ def test_a_program_that_has_not_set_up_logging_prints_nothing() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
     )
     assert (done.stdout, done.stderr) == ("", "")
+
+
+def test_no_record_of_the_log_steers_the_terminal(caplog: pytest.LogCaptureFixture) -> None:
+    warn("503: \x1b]0;owned\x07,\nuser\u202enimda")
+    assert caplog.messages == ["503: \\x1b]0;owned\\x07, user\\u202enimda"]

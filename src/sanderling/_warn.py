@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import Final
 
+from ._show import visible
+
 _package = logging.getLogger("sanderling")
 _package.addHandler(logging.NullHandler())
 _log = logging.getLogger("sanderling.models")
@@ -23,7 +25,7 @@ _listener: Final[ContextVar[Callable[[str], object] | None]] = ContextVar("liste
 
 def warn(warning: str) -> None:
     """Tells of something that is no error yet, in one line whatever a server said."""
-    told = " ".join(warning.split())
+    told = visible(" ".join(warning.split()))
     _log.warning("%s", told)
     if (listener := _listener.get()) is not None and not _is_shown():
         listener(told)

@@ -28,10 +28,15 @@
     └── SandboxUnavailable          this machine cannot build the walls      -> raised to the caller
 
     MissingExtraError               an optional package is not installed     -> raised to the caller
+
+Messages may quote what a model, a server or code wrote, so they hold no character that a terminal
+obeys: see `sanderling._show.visible`.
 """
 
 import builtins
 from typing import Any, Literal, TypeVar
+
+from ._show import visible
 
 ErrorT = TypeVar("ErrorT", bound=Exception)
 
@@ -46,8 +51,8 @@ class AgentError(Exception):
 
     def __init__(self, message: str, logger: object = None) -> None:
         del logger
-        super().__init__(message)
-        self.message = message
+        self.message = visible(str(message))
+        super().__init__(self.message)
 
     def dict(self) -> builtins.dict[str, str]:
         """Returns the JSON form: ``{"type": class name, "message": text}``."""
@@ -168,8 +173,8 @@ class SandboxError(Exception):
     """
 
     def __init__(self, message: str, logs: str = "") -> None:
-        super().__init__(message)
-        self.message = message
+        self.message = visible(str(message))
+        super().__init__(self.message)
         self.logs = logs
 
     def dict(self) -> builtins.dict[str, str]:

@@ -16,6 +16,7 @@ from sanderling.errors import AgentError, AgentMaxStepsError
 from sanderling.loop import ActionOutput, AnswerType, Run, ToolAction, react
 from sanderling.memory import ActionStep, AgentMemory, TaskStep
 from sanderling.messages import ChatMessage, MessageRole
+from sanderling.sandbox import HostObject
 from support.play import Player, says
 
 
@@ -33,6 +34,19 @@ class Point:
 class Entry(TypedDict):
     title: str
     pages: NotRequired[int]
+
+
+class Account:
+    """An object of the host."""
+
+    def __repr__(self) -> str:
+        return "sk-SECRET"
+
+    @property
+    def people(self) -> int:
+        raise AssertionError("it is read")
+
+    name = people
 
 
 class Colour(enum.Enum):
@@ -190,3 +204,24 @@ def test_the_answer_at_the_limit_is_of_the_type_or_an_error() -> None:
     last = player.events[-1]
     assert isinstance(last, ActionStep)
     assert (last.action_output, last.is_final_answer) == ("I do not know.", False)
+
+
+@pytest.mark.parametrize("obj", [Account(), Point(1)], ids=["object", "data"])
+def test_an_answer_is_not_read_off_an_object_that_stays_on_the_host(obj: object) -> None:
+    wrapped = HostObject(obj)
+    for wanted in (City, SCHEMA):
+        with pytest.raises(AgentError, match="host") as raised:
+            AnswerType.of(wanted).read(wrapped.obj)
+        assert "SECRET" not in str(raised.value)
+    answer = {"n": 2, "tags": [wrapped.obj]}
+    assert AnswerType.of(SCHEMA).read(answer) is answer
+
+
+def test_an_answer_is_read_off_a_model_of_another_class() -> None:
+    class Town(BaseModel):
+        name: str
+        people: int
+        centre: Point
+
+    town = Town(name="Bern", people=1, centre=Point(1))
+    assert AnswerType.of(City).read(town) == City(name="Bern", people=1)

@@ -5,6 +5,7 @@ import io
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -160,18 +161,27 @@ def test_an_image_is_taken_in_every_form(tmp_path: Path) -> None:
 
 
 def test_an_image_is_encoded_once() -> None:
-    class Counting:
+    class Counting(Image.Image):
         saves = 0
 
-        def save(self, buffer: io.BytesIO, format: str) -> None:
-            assert format == "PNG"
+        def save(self, *args: Any, **options: Any) -> None:
             self.saves += 1
-            buffer.write(png())
+            Image.new("L", (2, 3)).save(*args, **options)
 
     source = Counting()
-    part = ImagePart(source)  # type: ignore[arg-type]  # stands in for a PIL image
+    part = ImagePart(source)
     assert [part.url, part.url, part.dict()["url"]] == [part.url] * 3
     assert source.saves == 1
+
+
+def test_what_has_the_methods_of_an_image_is_none() -> None:
+    class Pretender:
+        def save(self, *args: Any, **options: Any) -> None:
+            raise AssertionError("it was called")
+
+    part = ImagePart(Pretender())  # type: ignore[arg-type]  # the test is about this mistake
+    with pytest.raises(ValueError, match="a Pretender is not an image"):
+        part.dict()
 
 
 @pytest.mark.parametrize(

@@ -84,6 +84,25 @@ def test_what_a_tool_promises_is_awaited_in_the_loop_of_the_run(policies: list[A
 
 
 @tool
+def promised(number: int) -> Any:
+    """Promises a number.
+
+    Args:
+        number: Which.
+    """
+
+    async def there() -> int:
+        return number
+
+    return there()
+
+
+def test_what_a_tool_with_arguments_promises_is_awaited(policies: list[Any]) -> None:
+    agent = agent_of(policies, [promised], "final_answer(promised(1) + promised(number=2))")
+    assert asyncio.run(agent.arun("go")) == 3
+
+
+@tool
 def broken(number: int) -> int:
     """Fails.
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sanderling.errors import InterpreterError, SandboxTimeout
-from sanderling.sandbox import CodeOutput, LocalPythonExecutor, PythonExecutor
+from sanderling.sandbox import CodeOutput, HostObject, LocalPythonExecutor, PythonExecutor
 from support.tools import Gate
 
 
@@ -90,6 +90,31 @@ def test_faults_are_raised_with_what_was_printed() -> None:
         with pytest.raises(InterpreterError, match="ToolError: IndexError: pop from empty list"):
             python("bad()")
         assert python("1").output == 1
+
+
+class Client:
+    def __repr__(self) -> str:
+        return "sk-SECRET"
+
+    def ask(self, text: str) -> str:
+        return text.upper()
+
+
+def test_members_of_objects_are_called_and_the_objects_not_shown() -> None:
+    found: dict[object, object] = {}
+    with LocalPythonExecutor(additional_functions={"look": lambda key: found[key]}) as python:
+        python.send_variables({"client": HostObject(Client(), ["ask"])})
+        assert python("client.ask('a') + ''.join(parallel(client.ask, 'bc'))").output == "ABC"
+        with pytest.raises(InterpreterError, match="KeyError: <Client object of the host>") as told:
+            python("look(client)")
+    assert "SECRET" not in str(told.value)
+
+
+def test_an_error_does_not_steer_the_terminal() -> None:
+    with LocalPythonExecutor() as python, pytest.raises(InterpreterError) as told:
+        python("raise ValueError('\\x1b]0;owned\\x07')")
+    assert "ValueError: \\x1b]0;owned\\x07" in str(told.value)
+    assert "\x1b" not in str(told.value)
 
 
 def test_cleanup_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

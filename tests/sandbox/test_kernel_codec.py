@@ -9,6 +9,7 @@ import decimal
 import enum
 import math
 import pathlib
+import sys
 import uuid
 from typing import Any
 
@@ -21,6 +22,7 @@ from hypothesis.extra import numpy as hypothesis_numpy
 from hypothesis.extra import pandas as hypothesis_pandas
 from PIL import Image
 
+from sanderling._show import visible
 from sanderling.sandbox import CodecError, Record, SandboxValue, kernel
 
 scalars = (
@@ -354,6 +356,32 @@ def test_what_cannot_cross_is_shown_where_that_is_asked_for() -> None:
     shown = cross(Broken(), stay=True)
     assert "whose repr() raised RuntimeError" in repr(shown)
     assert cross(cross(Thing(), stay=True)) == cross(Thing(), stay=True)
+
+
+HOSTILE = "\x1b]0;owned\x07\nuser\u202enimda\u3164\ufe0f"
+ESCAPED = r"\x1b]0;owned\x07\nuser\u202enimda\u3164\ufe0f"
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (SandboxValue("str", "'report.txt'"), "<str object: 'report.txt'>"),
+        (
+            SandboxValue("T", "<naïve 日本>", "x"),
+            "<T object, kept in the sandbox as 'x': <naïve 日本>>",
+        ),
+        (SandboxValue(HOSTILE, HOSTILE), f"<{ESCAPED} object: {ESCAPED}>"),
+        (Record(HOSTILE, {HOSTILE: HOSTILE}), f"{ESCAPED}({ESCAPED}='{ESCAPED}')"),
+    ],
+)
+def test_what_came_out_shows_itself_in_one_line_of_plain_text(value: object, shown: str) -> None:
+    assert repr(value) == str(value) == shown
+
+
+def test_what_came_out_shows_no_character_that_the_console_would_not() -> None:
+    every = "".join(map(chr, range(sys.maxunicode + 1)))
+    shown = repr(SandboxValue("T", every))
+    assert shown == visible(shown)
 
 
 def test_too_large_a_frame_is_refused_before_it_is_sent() -> None:

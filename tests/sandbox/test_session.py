@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 from collections.abc import Callable
 from typing import Any
@@ -298,3 +299,77 @@ def test_forged_messages_do_no_harm(kind: str, fields: dict[str, Any], blobs: li
 def test_garbage_does_no_harm(data: bytes) -> None:
     survives(Session().feed, data)
     survives(session().feed, data)
+
+
+class Client:
+    """Something that stays on the host, and can be called."""
+
+    key = "sk-SECRET"
+
+    def __repr__(self) -> str:
+        return self.key
+
+    def __call__(self, *args: object, **kwargs: object) -> object:
+        raise AssertionError("it was called")
+
+
+@dataclasses.dataclass
+class Job:
+    dict: object = None
+
+
+def told(made: Session, value: object) -> Any:
+    """Returns the value of a step as the host reads it."""
+    (finished,) = made.feed(said("done", {**DONE, "v": value}))
+    assert isinstance(finished, Finished)
+    return finished.output
+
+
+def test_nothing_that_can_be_called_becomes_an_attribute() -> None:
+    made, client = session(), Client()
+    frames = heard(made.variables({"client": client, "function": len, "Job": Job}))
+    host = {"$": "host", "id": frames[0][1]["v"]["client"]["id"]}
+    codes = [{"$": "code", "n": fields["code"][0][0]} for _, fields in frames[1:]]
+    for found in (host, *codes):
+        for extra in ({}, {"class": codes[1]["n"]}):
+            value = {"$": "record", "type": "Job", "k": ["dict"], "v": [found], **extra}
+            made.execute(1, "1")
+            record = told(made, value)
+            assert isinstance(record, kernel.Record)
+            assert not callable(record.dict)
+            assert "SECRET" not in repr(record)
+    made.execute(1, "1")
+    assert told(made, [host, *codes]) == [client, len, Job]
+
+
+COLUMN = {"$": "objects", "s": [1]}
+INDEX = {"$": "index", "names": [None], "several": False}
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda one: {**COLUMN, "v": [one]},
+        lambda one: {**INDEX, "v": [{**COLUMN, "v": [one]}]},
+        lambda one: {"$": "series", "name": one, "n": None, "v": [1]},
+        lambda one: {"$": "texts", "t": "str", "v": [one]},
+        lambda one: {"$": "table", "k": [one], "names": [None], "n": None, "v": [[1]], "rows": 1},
+    ],
+    ids=["array", "index", "series", "texts", "table"],
+)
+@pytest.mark.parametrize("name", ["client", "function"])
+def test_nothing_of_the_host_becomes_a_part_of_an_array(
+    wrap: Callable[[object], object], name: str
+) -> None:
+    made = session()
+    ((_, client), (_, code)) = heard(made.variables({"client": Client(), "function": len}))
+    one = {"$": "code", "n": code["code"][0][0]}
+    if name == "client":
+        one = {"$": "host", "id": client["v"]["client"]["id"]}
+    made.execute(1, "1")
+    value = told(made, [wrap(one), one])
+    assert callable(value[1])
+    parts = [*value[0], *getattr(value[0], "index", ()), getattr(value[0], "name", None)]
+    assert not any(map(callable, parts))
+    assert "it stayed on the host" in f"{parts}"
+    assert "SECRET" not in f"{value[0]}{parts}"

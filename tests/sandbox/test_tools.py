@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import inspect
 import threading
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 
-from sanderling.sandbox import CodeResult, Interpreter, ToolRequest, ToolSpec
+from sanderling.sandbox import CodeResult, HostObject, Interpreter, ToolRequest, ToolSpec
 from support.sandbox import ainterpreter, arun, error, interpreter, run, value
 
 
@@ -145,6 +145,68 @@ def test_a_signature_is_never_evaluated() -> None:
 )
 def test_a_function_describes_itself(function: Any, signature: str) -> None:
     assert ToolSpec.of("f", function).signature == signature
+
+
+class Client:
+    """Its text reads as Python, and tells what it should not."""
+
+    def __repr__(self) -> str:
+        return "'sk-SECRET'"
+
+    def ask(
+        self,
+        text: str = "sk-SECRET",
+        times: int = 3,
+        *,
+        share: float = 0.5,
+        fast: bool = True,
+        more: object = None,
+        parts: tuple[str, ...] = ("sk-SECRET",),
+    ) -> str:
+        """Asks."""
+        return f"{text} {times} {share} {fast} {more} {parts}"
+
+
+class Code(str):
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "'sk-SECRET'"
+
+
+@pytest.mark.parametrize(
+    "default",
+    [Client(), [Client()], {"key": (Client(),)}, Code("x"), 10**5000, float("nan")],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_default_is_shown_only_if_it_is_plain_data(default: Any) -> None:
+    def tool(a=default) -> None: ...  # type: ignore[no-untyped-def]  # as in the wild
+
+    assert ToolSpec.of("tool", tool).signature == "(a=...) -> None"
+
+
+def test_what_is_annotated_beside_the_type_is_left_out() -> None:
+    def tool(a, b) -> None: ...  # type: ignore[no-untyped-def]  # as in the wild
+
+    annotated: Any = Annotated[int, Client()]
+    tool.__annotations__.update(a=annotated, b=list[annotated])
+    assert ToolSpec.of("tool", tool).signature == "(a: int, b) -> None"
+
+
+def test_a_default_of_a_method_is_shown_only_if_it_cannot_be_a_secret() -> None:
+    ((name, signature, doc),) = HostObject(Client(), ["ask"]).specs()
+    assert (name, doc) == ("ask", "Asks.")
+    shown = "text: str = ..., times: int = 3, *, share: float = 0.5, fast: bool = True"
+    assert signature.startswith(f"({shown}, more: object = None, parts: ")
+    assert signature.endswith(" = ...) -> str")
+
+
+def test_a_default_that_is_not_shown_holds_all_the_same() -> None:
+    with interpreter(tools={}) as python:
+        python.set_variables({"client": HostObject(Client(), ["ask"])})
+        told = value(python, "client.ask('a'), client.ask(times=1)")
+        assert told[0] == "a 3 0.5 True None ('sk-SECRET',)"
+        assert told[1].startswith("sk-SECRET 1 ")
 
 
 def test_annotations_that_do_not_read_as_python_are_left_out() -> None:

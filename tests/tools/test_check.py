@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sanderling.sandbox import HostObject
 from sanderling.tools._check import Mismatch, compile_check, show
 
 if TYPE_CHECKING:
@@ -222,3 +223,24 @@ def test_schemas_are_data() -> None:
     before = json.dumps(schema)
     compile_check(schema)([1])
     assert json.dumps(schema) == before
+
+
+class Client:
+    def __repr__(self) -> str:
+        return "sk-SECRET"
+
+
+@pytest.mark.parametrize("value", [Client(), [1, Client()], {"a": {Client(): 1}}, {Client(): 1}])
+def test_an_object_is_shown_by_its_class(value: object) -> None:
+    assert "<Client object of the host>" in show(value)
+    closed: JSONObject = {"type": "object", "additionalProperties": False}
+    for schema in ({"type": "string"}, closed):
+        with pytest.raises(Mismatch) as found:
+            compile_check({"anyOf": [schema, {"type": "null"}]})(value)
+        assert "SECRET" not in str(found.value.error("argument", "tool"))
+
+
+def test_data_that_is_wrapped_to_stay_on_the_host_is_shown_by_its_class() -> None:
+    settings = {"key": "sk-SECRET"}
+    wrapped = HostObject(settings)
+    assert show([wrapped.obj]) == "[<dict object of the host>]"

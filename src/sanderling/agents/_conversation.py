@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from sanderling._show import text_of
+from sanderling import sandbox
 from sanderling.errors import AgentError
 from sanderling.memory import TaskStep
 from sanderling.runtime import Meter
@@ -107,7 +107,7 @@ class Conversation:
 def _told(arguments: Mapping[str, Any]) -> str:
     lines = []
     for name, value in arguments.items():
-        shown = text_of(value, repr)
+        shown = sandbox.safe_repr(value)
         if len(shown) > MAX_SHOWN_ARGUMENT:
             shown = f"{shown[:MAX_SHOWN_ARGUMENT]}… ({len(shown)} characters in all)"
         lines.append(f"{name} ({type(value).__name__}): {shown}")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
+from contextlib import suppress
 from inspect import Parameter, Signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sanderling._show import text_of
+from sanderling import sandbox
 from sanderling.errors import AgentToolCallError
+from sanderling.messages import ImagePart
 from sanderling.runtime import Delegate
 
 from ._prompts import render
@@ -108,14 +110,15 @@ class ManagedAgentTool(Delegate):
         task = arguments["task"]
         if self._additional_prompting:
             task = f"{task}\n\n{self._additional_prompting}"
-        state = caller.run.state
+        state, values = caller.run.state, arguments.get("additional_args") or {}
+        if not isinstance(values, Mapping):
+            raise AgentToolCallError(
+                f"The values for {self.name!r} are a dict by name, not a {type(values).__name__}."
+            )
         course = self.agent._errand(
             briefing(self.agent, task),
             [_shown(_looked_up(image, state)) for image in arguments.get("images") or ()],
-            {
-                name: _looked_up(value, state)
-                for name, value in (arguments.get("additional_args") or {}).items()
-            },
+            {name: _looked_up(value, state) for name, value in values.items()},
             caller,
         )
         return ManagedRun(self.agent, course)
@@ -182,7 +185,7 @@ def report(agent: MultiStepAgent, answer: object, memory: AgentMemory) -> object
     if not plain and not agent.provide_run_summary:
         return answer
     template = agent.prompt_templates["managed_agent"]["report"]
-    text = render(template, name=agent.name, final_answer=text_of(answer))
+    text = render(template, name=agent.name, final_answer=sandbox.safe_str(answer))
     if not agent.provide_run_summary:
         return text
     work = "\n---\n".join(
@@ -204,14 +207,17 @@ def _with_task(arguments: Mapping[Any, Any]) -> Mapping[Any, Any]:
     return arguments
 
 
-def _shown(image: Any) -> Any:
+def _shown(image: Any) -> ImagePart:
     """Returns an image that a model hands on; a path of this machine is none, for it chose it."""
-    if isinstance(image, Path) or (isinstance(image, str) and not image.startswith(_ADDRESSES)):
-        raise AgentToolCallError(
-            f"{text_of(image, repr):.200} is no image that can be handed on. Give images as "
-            "variables, or as http(s) or data: URLs; files are not read."
-        )
-    return image
+    if not isinstance(image, Path) and (not isinstance(image, str) or image.startswith(_ADDRESSES)):
+        part = ImagePart(image)
+        with suppress(ValueError):
+            part.dict()  # reads it
+            return part
+    raise AgentToolCallError(
+        f"{sandbox.safe_repr(image):.200} is no image that can be handed on. Give images as "
+        "variables, or as http(s) or data: URLs; files are not read."
+    )
 
 
 def _looked_up(value: Any, state: Mapping[str, Any]) -> Any:

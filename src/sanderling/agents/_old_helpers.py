@@ -53,5 +53,5 @@ def truncate_content(content: str, max_length: int = MAX_LENGTH_TRUNCATE_CONTENT
 
 
 def make_json_serializable(obj: object) -> JSONValue:
-    """Returns the JSON form of a value; one that has none is shown by its repr."""
+    """Returns the JSON form of a value; one that has none is named by its class."""
     return json_form(obj)

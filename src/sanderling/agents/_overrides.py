@@ -9,6 +9,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from sanderling import sandbox
 from sanderling.errors import AgentExecutionError, AgentStoppedError, AgentToolExecutionError
 from sanderling.loop import ActionOutput, CallTool, Effect
 from sanderling.runtime import Consult, Control, Services
@@ -117,7 +118,7 @@ class _CallsByMethod:
             raise
         except Exception as error:
             raise AgentToolExecutionError(
-                f"The tool {name!r} raised {type(error).__name__}: {error}"
+                f"The tool {name!r} raised {type(error).__name__}: {sandbox.safe_str(error)}"
             ) from error
 
 

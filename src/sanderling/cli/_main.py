@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from sanderling import sandbox
 from sanderling.console import AgentLogger, LogLevel
 from sanderling.errors import AgentError, MissingExtraError, SandboxError
 
@@ -83,7 +84,7 @@ def _run(arguments: Arguments) -> int:
     with _warnings_shown(logger.level), _agent(arguments, model, logger) as agent:
         answer = agent.run(arguments.task)
     if not logger.shows(LogLevel.INFO):
-        _print_bare(str(answer))
+        _print_bare(sandbox.safe_str(answer))
     return 0
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from sanderling._show import text_of
+from sanderling import sandbox
 from sanderling.loop import (
     CodeOutputDelta,
     ModelReply,
@@ -130,7 +130,7 @@ class RunPrinter:
         elif self._logger.shows(LogLevel.INFO):
             from rich.panel import Panel
 
-            arguments = excerpt(text_of(call.arguments), MAX_VALUE)
+            arguments = excerpt(sandbox.safe_str(call.arguments), MAX_VALUE)
             text = f"Calling tool: {call.name!r} with arguments: {arguments}"
             self._logger.log(Panel(self._logger.plain(text)))
 
@@ -155,12 +155,12 @@ class RunPrinter:
         if step.is_final_answer:  # with an error as well, where it was forced at the last step
             self._show_answer(step.action_output)
         elif step.error is None and step.code_action is not None:
-            value = excerpt(text_of(step.action_output), MAX_VALUE)
+            value = excerpt(sandbox.safe_str(step.action_output), MAX_VALUE)
             self._logger.log(indented(f"Out: {value}"))
         self._monitor.update_metrics(step, self._agent)
 
     def _show_answer(self, answer: object) -> None:
-        text = excerpt(text_of(answer), MAX_BLOCK)
+        text = excerpt(sandbox.safe_str(answer), MAX_BLOCK)
         title = self._logger.answer_title
         self._logger.log(f"{title}: {text}", style=f"bold {YELLOW_HEX}")
         self._answered = True

@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import re
 
-# What a terminal obeys instead of showing it (C0, C1), what makes text read otherwise than it is
-# (bidirectional controls, tag characters, line separators), and lone surrogates.
-_HIDDEN = re.compile(
-    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb"
-    r"\ud800-\udfff\U000e0000-\U000e007f]"
-)
+from sanderling import _show
+
 _INDENT = "  "
 
 
 def visible(text: str, encoding: str = "utf-8") -> str:
-    r"""Returns `text` with all that would act instead of being seen written as an escape.
+    """Escapes all that would act instead of being seen, and what `encoding` cannot express.
 
-    Line ends and tabs stay. An escape character becomes the four characters ``\x1b``, and so on for
-    what `encoding` cannot express.
+    See `sanderling._show.visible`. Line ends of Windows become plain ones.
     """
-    text = _HIDDEN.sub(_escaped, text.replace("\r\n", "\n"))
+    text = _show.visible(text.replace("\r\n", "\n"))
     return text.encode(encoding, "backslashreplace").decode(encoding)
 
 
@@ -44,7 +39,3 @@ def indented(text: str, *, first: bool = False) -> str:
 def omission(count: int) -> str:
     """Returns the line that stands for `count` characters left out."""
     return f"… {count:,} characters are not shown …"
-
-
-def _escaped(match: re.Match[str]) -> str:
-    return match[0].encode("unicode_escape").decode("ascii")

@@ -5,12 +5,13 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+import sys
 import typing
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from sanderling._show import text_of
+from sanderling import sandbox
 from sanderling.errors import AgentError, MissingExtraError
 
 from ._parsing import without_thinking
@@ -111,10 +112,8 @@ class AnswerType(Generic[T]):
 
 
 def _by_fields(value: object) -> object:
-    from sanderling.sandbox import Record
-
     match value:
-        case Record():
+        case sandbox.Record():
             return _by_fields(value.record_fields)
         case dict():
             return {key: _by_fields(one) for key, one in value.items()}
@@ -122,6 +121,11 @@ def _by_fields(value: object) -> object:
             return [_by_fields(one) for one in value]
         case tuple():
             return tuple(_by_fields(one) for one in value)
+    if sandbox.stays_on_host(value):
+        return value
+    models = sys.modules.get("pydantic.main")  # where it is not loaded, no value is a model
+    if models is not None and isinstance(value, models.BaseModel):
+        return {name: _by_fields(one) for name, one in vars(value).items()}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {one.name: _by_fields(getattr(value, one.name)) for one in dataclasses.fields(value)}
     return value
@@ -152,7 +156,7 @@ def _from_type(output_type: Any) -> AnswerType[Any]:
 
     def convert(value: object) -> Any:
         try:
-            return adapter.validate_python(value, from_attributes=True)
+            return adapter.validate_python(value)
         except ValidationError as error:
             raise _MisfitError(_problems(error)) from None
 
@@ -208,7 +212,7 @@ def _from_schema(schema: JSONObject) -> AnswerType[Any]:
 
     def convert(value: object) -> Any:
         lines = []
-        for problem in validator.iter_errors(value):
+        for problem in validator.iter_errors(sandbox.without_objects(value)):
             path = "".join(f"[{step!r}]" for step in problem.absolute_path)
             lines.append(f"- {path or 'the answer'}: {problem.message[:MAX_SHOWN]}")
             if len(lines) == MAX_PROBLEMS:
@@ -221,5 +225,5 @@ def _from_schema(schema: JSONObject) -> AnswerType[Any]:
 
 
 def _shown(value: object) -> str:
-    text = text_of(value, repr)
+    text = sandbox.safe_repr(value)
     return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import Field, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, TypeVar
 
-from sanderling._show import text_of
+from sanderling import sandbox
 from sanderling.errors import AgentError, SandboxError
 from sanderling.memory import (
+    WITH_FORM,
     Form,
     MemoryStep,
     ToolCall,
@@ -64,6 +65,9 @@ class Record:
             ValueError: The data is of another class, or broken.
         """
         return fields_of(cls, data)
+
+
+WITH_FORM.append(Record)
 
 
 def fields_form(record: DataclassInstance, write: Write) -> JSONObject:
@@ -136,7 +140,7 @@ def _error_form(error: Exception | None, _: Write) -> JSONValue:
         return None
     if isinstance(error, AgentError | SandboxError):
         return {**error.dict()}
-    return {"type": type(error).__name__, "message": text_of(error)}
+    return {"type": type(error).__name__, "message": sandbox.safe_str(error)}
 
 
 def _error_of(form: Mapping[str, str] | None) -> Exception | None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from sanderling import sandbox
 from sanderling._show import quoted, text_of
 from sanderling.errors import (
     AgentError,
@@ -200,10 +201,10 @@ class _Turn:
 
     def _told(self, outcome: Outcome, *, keep: bool) -> str:
         if outcome.error is not None:
-            return shorten(text_of(outcome.error))
+            return shorten(sandbox.safe_str(outcome.error))
         kind = media_of(outcome.value) if keep else None
         if kind is None:
-            return shorten(text_of(outcome.value))
+            return shorten(sandbox.safe_str(outcome.value))
         name = _free_name(_FILES[kind], self._run.state)
         self._run.state[name] = outcome.value
         return f"The {kind} is kept as '{name}': give that name as an argument to pass it on."

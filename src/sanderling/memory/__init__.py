@@ -4,6 +4,7 @@ from ._callbacks import CallbackRegistry, StepCallbacks
 from ._calls import calls_as_text, joined_observations
 from ._compaction import Compaction, recalled
 from ._forms import (
+    WITH_FORM,
     Form,
     exact_form,
     image_forms,
@@ -25,6 +26,7 @@ from ._steps import (
 )
 
 __all__ = [
+    "WITH_FORM",
     "ActionStep",
     "AgentMemory",
     "CallbackRegistry",

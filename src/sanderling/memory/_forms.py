@@ -8,18 +8,23 @@ Nothing that is loaded is executed, unpickled or read as a path of this machine.
 from __future__ import annotations
 
 import base64
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from sanderling._show import text_of
-from sanderling.errors import AgentError
+from sanderling import sandbox
+from sanderling.errors import AgentError, SandboxError
 from sanderling.messages import (
     ChatMessage,
+    ChatMessageStreamDelta,
+    ChatMessageToolCall,
+    ChatMessageToolCallStreamDelta,
     ImagePart,
     ImageSource,
     JSONObject,
     JSONValue,
+    TextPart,
     Timing,
     TokenUsage,
 )
@@ -30,43 +35,54 @@ if TYPE_CHECKING:
 Write: TypeAlias = Callable[[object], JSONValue]
 """`json_form` or `exact_form`."""
 
+WITH_FORM: list[Any] = [
+    *(ChatMessage, ChatMessageStreamDelta, ChatMessageToolCall, ChatMessageToolCallStreamDelta),
+    *(ImagePart, TextPart, Timing, TokenUsage, AgentError, SandboxError),
+]
+"""Classes of the library whose method ``dict`` returns the JSON form."""
+
 _MAX_INT_BITS = 14_000  # Python refuses to write more than 4,300 decimal digits
 _REMOTE = ("https://", "http://", "data:image/")
 
 
 def json_form(value: object) -> JSONValue:
-    """Returns the light JSON form of a value; one that has none is shown by its repr."""
+    """Returns the light JSON form of a value; one that has none is shown by `safe_repr`.
+
+    What a value is, its class says: a method that it happens to have is never called, for the value
+    may come out of a sandbox.
+    """
     if value is None or isinstance(value, bool | float | str):
         return value
     if isinstance(value, int):
         return value if value.bit_length() < _MAX_INT_BITS else hex(value)
-    if not isinstance(value, type):
-        for name in ("model_dump", "dict"):  # pydantic's name comes first, which warns of the other
-            if callable(form := getattr(value, name, None)):
-                return json_form(form())
-        if is_dataclass(value):
-            return {one.name: json_form(getattr(value, one.name, None)) for one in fields(value)}
+    if sandbox.stays_on_host(value) or isinstance(value, type):
+        return sandbox.safe_repr(value)
     if isinstance(value, dict):
-        return {str(key): json_form(item) for key, item in value.items()}
+        return {sandbox.safe_str(key): json_form(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [json_form(item) for item in value]
-    return text_of(value, repr)
+    if isinstance(value, sandbox.Record):
+        return json_form(value.record_fields)
+    if isinstance(value, tuple(WITH_FORM)):
+        form: JSONObject = value.dict()  # type: ignore[attr-defined]  # as the list says
+        return json_form(form)
+    models = sys.modules.get("pydantic.main")  # where it is not loaded, no value is of its class
+    if models is not None and isinstance(value, models.BaseModel):
+        return json_form(type(value).model_dump(value))
+    if is_dataclass(value):
+        return {one.name: json_form(getattr(value, one.name, None)) for one in fields(value)}
+    return sandbox.safe_repr(value)
 
 
 def exact_form(value: object) -> JSONValue:
     """Returns a JSON form from which `value_of` rebuilds the value.
 
     Plain JSON stays as it is; tuples, sets, bytes, dates, big numbers, arrays, tables, images and
-    sound are written as the sandbox's wire writes such. What has no form there leaves its repr.
+    sound are written as the sandbox's wire writes such. What has no form there leaves its class.
     """
-    from sanderling.sandbox.kernel import CodecError, encode, stand_in
-
     from ._sounds import Sounds
 
-    try:
-        data, blobs = encode(value, Sounds(), stay=stand_in)
-    except CodecError:
-        data, blobs = stand_in(value), []
+    data, blobs = sandbox.encode_on_host(value, Sounds())
     if data is value:
         return data  # type: ignore[return-value]  # the codec passes on only what is plain JSON
     return {"$": "value", "data": data, "blobs": [_text(blob) for blob in blobs]}  # type: ignore[dict-item]  # JSON by the codec's contract
@@ -108,7 +124,7 @@ def _image_form(image: ImageSource, write: Write) -> JSONObject:
     except (OSError, ValueError):
         if write is not json_form:
             raise
-        return {"type": "image", "url": text_of(image, repr)}
+        return {"type": "image", "url": sandbox.safe_repr(image)}
 
 
 def images_of(forms: Sequence[Mapping[str, Any]] | None) -> list[ImagePart] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from sanderling._show import text_of
+from sanderling import sandbox
 
 from ._steps import ActionStep, FinalAnswerStep, PlanningStep, TaskStep
 
@@ -59,7 +59,7 @@ def replay(memory: AgentMemory, page: Page, detailed: bool) -> None:
                 _show_sent(step, page, detailed)
                 _show_action(step, page)
             case FinalAnswerStep():
-                page.log_markdown(text_of(step.output), title="Final answer", level=0)
+                page.log_markdown(sandbox.safe_str(step.output), title="Final answer", level=0)
             case _:
                 page.log_rule(type(step).__name__, level=0)
                 page.log_messages(step.to_messages(), level=0)
@@ -77,7 +77,7 @@ def _show_action(step: ActionStep, page: Page) -> None:
         if call.name == _CODE_TOOL and isinstance(call.arguments, str):
             page.log_code("Executing this code:", call.arguments, level=0)
         else:
-            text = f"{call.name!r} with arguments: {text_of(call.arguments)}"
+            text = f"{call.name!r} with arguments: {sandbox.safe_str(call.arguments)}"
             page.log_markdown(text, title="Calling tool:", level=0)
     if step.observations:
         page.log_markdown(step.observations, title="Observations:", level=0)
@@ -86,4 +86,4 @@ def _show_action(step: ActionStep, page: Page) -> None:
     if step.error is not None:
         page.log_error(f"Error: {step.error}")
     if step.is_final_answer:
-        page.log_markdown(text_of(step.action_output), title="Final answer", level=0)
+        page.log_markdown(sandbox.safe_str(step.action_output), title="Final answer", level=0)

@@ -16,7 +16,7 @@ def _read(decoder: Decoder, value: Message, depth: int) -> object:
     samples, rate = decoder.value(value["samples"], depth), value["rate"]
     if isinstance(samples, SandboxValue):  # numpy is not installed: it says so
         return samples
-    if not hasattr(samples, "__array__") or type(rate) is not int:
+    if not hasattr(type(samples), "__array__") or type(rate) is not int:
         raise CodecError("no sound")
     return AgentAudio(samples, rate)
 

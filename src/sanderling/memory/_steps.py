@@ -23,7 +23,7 @@ from sanderling.messages import (
 )
 
 from ._calls import calling_text, native_form, native_messages, was_called_natively
-from ._forms import FORMS, Form, Write, json_form, value_of
+from ._forms import FORMS, WITH_FORM, Form, Write, json_form, value_of
 from ._old_names import AGENT_MEMORY, DURATION, END_TIME, LLM_OUTPUT, START_TIME, OldNames
 
 if TYPE_CHECKING:
@@ -171,6 +171,7 @@ class ToolCall:
         return cls(function["name"], value_of(function["arguments"]), data["id"])
 
 
+WITH_FORM += [MemoryStep, ToolCall]
 FORMS["tool_calls"] = Form(
     lambda calls, write: calls and [call.form(write) for call in calls],
     lambda forms: forms and [ToolCall.from_dict(form) for form in forms],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import io
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -102,7 +103,8 @@ class ImagePart(Readable):
             raise ValueError(f"{image} is a web address; send its `url`, or download it first")
         if isinstance(image, str | Path):
             return Path(image).read_bytes()
-        if not hasattr(image, "save"):
+        pillow = sys.modules.get("PIL.Image")  # where it is not loaded, no value is of its class
+        if pillow is None or not isinstance(image, pillow.Image):
             raise ValueError(
                 f"a {type(image).__name__} is not an image: "
                 "pass a PIL image, bytes, a path or a URL"

@@ -49,7 +49,7 @@ class _InlineCalls:
         return partial(self._context.copy().run, self._call, request)
 
     def _call(self, request: ToolRequest) -> object:
-        tool, arguments = self._services.find(self._services.call_of(request))
+        tool, arguments = self._services.find_tool(self._services.call_of(request))
         try:
             result = tool.begin_here(arguments)
         except Exception as error:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from sanderling import sandbox
 from sanderling.errors import (
     AgentError,
     AgentExecutionError,
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from sanderling.models import Model
     from sanderling.sandbox import Interpreter, ToolRequest
     from sanderling.tools import Tool
+
+    from ._members import Member
 
 
 @dataclass(eq=False)
@@ -70,6 +73,7 @@ class Services:
     control: Control = field(default_factory=Control)
     warned: Callable[[str], object] | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    _members: dict[str, Member] = field(default_factory=dict)  # that code calls now, by call id
 
     @property
     def all_policies(self) -> tuple[Policy, ...]:
@@ -98,12 +102,22 @@ class Services:
             f"{type(self.model).__name__} failed with {type(error).__name__}: {error}"
         )
 
-    def find(self, effect: CallTool) -> tuple[Tool, dict[str, Any]]:
-        """Returns the tool of a call and its checked arguments.
+    def find(self, effect: CallTool) -> tuple[Tool | Member, dict[str, Any]]:
+        """Returns the tool of a call, or the member of a `HostObject`, and its checked arguments.
 
         Raises:
             AgentToolCallError: There is no such tool, or the arguments do not fit it.
         """
+        member = self._members.get(effect.id)
+        if member is None or member.name != effect.name:
+            return self.find_tool(effect)
+        try:
+            return member, member.validate_arguments(effect.arguments)
+        except (ValueError, TypeError) as error:
+            raise _misfit(member, error) from error
+
+    def find_tool(self, effect: CallTool) -> tuple[Tool, dict[str, Any]]:
+        """Does the same for a tool."""
         tool = self.tools.get(effect.name)
         if tool is None:
             close = difflib.get_close_matches(effect.name, self.tools, n=1)
@@ -138,14 +152,20 @@ class Services:
     def bound(self, request: ToolRequest) -> CallTool | Consult:
         """Returns the call that code asks for, with its arguments by parameter name.
 
-        A member of a `HostObject` is no tool: it is only called.
-
         Raises:
             AgentToolCallError: There is no such tool, or the arguments cannot be bound to it.
         """
-        if request.method is not None:
-            return Consult(partial(_call_member, request, request.method), blocks=True)
-        return self.call_of(request)
+        if request.rest is not None:
+            return Consult(partial(_finished, request.name, request.rest), blocks=True)
+        if request.method is None:
+            return self.call_of(request)
+        from ._members import Member  # few runs have objects whose members are called
+
+        member = self._members[request.id] = Member(request.name, request.method)
+        try:
+            return CallTool(request.id, request.name, member.bind(request.args, request.kwargs))
+        except TypeError as error:
+            raise _misfit(member, error) from error
 
     def call_of(self, request: ToolRequest) -> CallTool:
         """Does the same for the call of a tool."""
@@ -178,9 +198,11 @@ class Services:
                 interpreter.interrupt()  # whoever drives the code does not wait for this call
             raise
         except Exception as error:
-            interpreter.fail(request, str(error))
+            interpreter.fail(request, sandbox.safe_str(error))
         else:
             interpreter.reply(request, value)
+        finally:
+            self._members.pop(request.id, None)
 
     def is_settled(self, effect: Effect) -> bool:
         """Whether an effect asks for nobody: there are no checks, or no callbacks."""
@@ -191,13 +213,14 @@ class Services:
     def complaint(self, effect: CheckAnswer) -> Generator[Effect, Any, str | None]:
         """Asks the checks; returns what the first failing one says of an answer."""
         for check in self.checks:
-            name = getattr(check, "__name__", repr(check))
+            name = getattr(check, "__name__", type(check).__name__)
             called = partial(call_check, check, effect.answer, self.run.memory, self.agent())
             try:
                 if (yield Consult(called)):
                     continue
             except Exception as error:
-                return f"The final answer was refused by the check {name!r}: {error}"
+                told = sandbox.safe_str(error)
+                return f"The final answer was refused by the check {name!r}: {told}"
             return f"The final answer was refused by the check {name!r}. Give another one."
         return None
 
@@ -218,12 +241,12 @@ class Services:
             self.run.usage += usage
 
 
-def _call_member(request: ToolRequest, member: Callable[..., object]) -> object:
+def _finished(name: str, rest: Callable[[], object]) -> object:
     try:
-        value = member(*request.args, **request.kwargs)
+        value = rest()
     except Exception as error:
-        raise tool_failure(request.name, error) from error
-    return _awaited(request.name, value) if inspect.isawaitable(value) else value
+        raise tool_failure(name, error) from error
+    return _awaited(name, value) if inspect.isawaitable(value) else value
 
 
 async def _awaited(name: str, value: Awaitable[object]) -> object:
@@ -233,7 +256,7 @@ async def _awaited(name: str, value: Awaitable[object]) -> object:
         raise tool_failure(name, error) from error
 
 
-def _misfit(tool: Tool, error: Exception) -> AgentToolCallError:
+def _misfit(tool: Tool | Member, error: Exception) -> AgentToolCallError:
     return AgentToolCallError(f"The call of {tool.name!r} does not fit it: {error}")
 
 
@@ -255,4 +278,5 @@ def tool_failure(name: str, error: Exception) -> AgentError:
     """Returns what the model is told of a tool that raised."""
     if isinstance(error, AgentExecutionError):
         return error
-    return AgentToolExecutionError(f"The tool {name!r} raised {type(error).__name__}: {error}")
+    told = sandbox.safe_str(error)
+    return AgentToolExecutionError(f"The tool {name!r} raised {type(error).__name__}: {told}")

@@ -35,10 +35,16 @@ if TYPE_CHECKING:
     from ._interpreter import Printed as Printed
     from ._interpreter import ToolRequest as ToolRequest
     from ._interpreter import ToolSpec as ToolSpec
+    from ._interpreter import literal_text as literal_text
     from ._old_names import LocalPythonInterpreter as LocalPythonInterpreter
     from ._old_names import fix_final_answer_code as fix_final_answer_code
     from ._plugged import interpreter_of as interpreter_of
     from ._snapshots import Snapshot as Snapshot
+    from ._texts import encode_on_host as encode_on_host
+    from ._texts import safe_repr as safe_repr
+    from ._texts import safe_str as safe_str
+    from ._texts import stays_on_host as stays_on_host
+    from ._texts import without_objects as without_objects
     from .kernel import BASE_BUILTIN_MODULES as BASE_BUILTIN_MODULES
     from .kernel import CodecError as CodecError
     from .kernel import Record as Record
@@ -79,9 +85,15 @@ __getattr__, __dir__, __all__ = lazy(
         "check_up": "._checkup",
         "create_executor": "._executors",
         "create_interpreter": "._create",
+        "encode_on_host": "._texts",
         "fix_final_answer_code": "._old_names",
         "interpreter_of": "._plugged",
+        "literal_text": "._interpreter",
         "probe": ".lockdown",
+        "safe_repr": "._texts",
+        "safe_str": "._texts",
+        "stays_on_host": "._texts",
+        "without_objects": "._texts",
         "try_executors": "._checkup",
     },
 )

@@ -102,13 +102,17 @@ class InterpreterExecutor(PythonExecutor):
 
     def send_tools(self, tools: Mapping[str, Function]) -> None:
         """Makes functions callable by name; ``final_answer`` is the one that ends the task."""
-        self._serving = ServingInterpreter(self._interpreter, {**self._functions, **tools})
+        functions = {**self._functions, **tools}
+        self._serving = ServingInterpreter(self._interpreter, functions, members=True)
 
     def serve(self, specs: Sequence[ToolSpec]) -> Interpreter:
         """Returns the interpreter, for somebody who answers the calls of these tools himself."""
         named = {spec.name for spec in specs}
         own = {name: f for name, f in self._functions.items() if name not in named}
-        interpreter = ServingInterpreter(self._interpreter, own) if own else self._interpreter
+        # The members of host objects are called by who answers the tools, for its policies hold.
+        interpreter: Interpreter = self._interpreter
+        if own:
+            interpreter = ServingInterpreter(interpreter, own, members=False)
         interpreter.set_tools(specs)
         return interpreter
 

@@ -12,6 +12,7 @@ import functools
 import importlib.util
 import inspect
 import secrets
+import sys
 import threading
 import typing
 from collections.abc import Callable, Iterable, Mapping
@@ -21,9 +22,10 @@ from typing import Any
 
 from . import kernel
 from ._interpreter import ToolSpec
+from ._texts import Holder, stand_in
 
 
-class HostObject:
+class HostObject(Holder):
     """Lets code in a sandbox use an object that stays on the host, such as a database connection.
 
     Given as a variable, or returned by a tool, it appears in the sandbox as an object that has what
@@ -36,7 +38,8 @@ class HostObject:
         })
 
     An object that is not wrapped can be given to tools, too, but it has no methods in the sandbox.
-    The model's code may call the methods listed as often and with whatever it likes.
+    The model's code may call the methods listed with whatever it likes. Approval, limits and
+    policies hold for these calls as for those of tools. No such object is shown by its `repr`.
 
     Args:
         obj: The object.
@@ -52,7 +55,7 @@ class HostObject:
     def __init__(
         self, obj: object, methods: Iterable[str] = (), attributes: Iterable[str] = ()
     ) -> None:
-        self.obj = obj
+        super().__init__(obj)
         self.methods = tuple(methods)
         self.attributes = tuple(attributes)
         for name in (*self.methods, *self.attributes):
@@ -66,11 +69,14 @@ class HostObject:
         return f"<{type(self.obj).__name__} object of the host: it has {names}>"
 
     def specs(self) -> list[tuple[str, str, str]]:
-        """Returns name, signature and docstring of each method."""
+        """Returns name, signature and docstring of each method.
+
+        Defaults that may be secrets, which is any but `None`, bools and numbers, are ``...``.
+        """
         specs = []
         for name in self.methods:
             method = getattr(self.obj, name)
-            spec = ToolSpec.of(name, method, inspect.getdoc(method) or "")
+            spec = ToolSpec.of(name, _signature(method), inspect.getdoc(method) or "")
             specs.append((spec.name, spec.signature, spec.doc))
         return specs
 
@@ -84,8 +90,21 @@ class HostObject:
             method: Callable[..., object] = getattr(self.obj, name)
             return method
         if name in self.attributes:
-            return functools.partial(getattr, self.obj, name)
+            return lambda: getattr(self.obj, name)
         raise KeyError(name)
+
+
+def _signature(method: Callable[..., object]) -> Callable[..., object] | inspect.Signature:
+    try:
+        signature = inspect.signature(method)
+    except ValueError:  # some functions written in C do not have one
+        return method
+    shown = (type(None), bool, int, float)
+    parameters = [
+        one if one.default is one.empty or type(one.default) in shown else one.replace(default=...)
+        for one in signature.parameters.values()
+    ]
+    return signature.replace(parameters=parameters)
 
 
 class HostValues:
@@ -220,24 +239,52 @@ class _Outgoing(kernel.Extension):
 
 
 class Incoming(kernel.Extension):
-    """Reads what a sandbox says of the host's values."""
+    """Reads what a sandbox says of the host's values.
+
+    The host's objects and functions come back as they are, by themselves or in lists, tuples and
+    dicts. Nothing that can be called becomes an attribute of an instance, or a part of an array or
+    a table: the host's code might call it there without having asked for a function.
+    """
 
     def __init__(self, values: HostValues) -> None:
         self._values = values
-        self.readers = {"host": self._host, "code": self._code, "record": self._record}
+        self._arrays = 0  # around the value that is read
+        self.readers = {
+            "host": self._host,
+            "code": self._code,
+            "record": self._record,
+            **dict.fromkeys(_ARRAYS, self._array),
+        }
 
     def _host(self, decoder: kernel.Decoder, value: kernel.Message, depth: int) -> object:
-        return self._values.find(value["id"]).obj
+        return self._found(self._values.find(value["id"]).obj)
 
     def _code(self, decoder: kernel.Decoder, value: kernel.Message, depth: int) -> object:
-        return self._values.code(value["n"])
+        return self._found(self._values.code(value["n"]))
+
+    def _found(self, value: object) -> object:
+        return stand_in(value) if self._arrays else value
+
+    def _array(self, decoder: kernel.Decoder, value: kernel.Message, depth: int) -> object:
+        self._arrays += 1
+        try:
+            return _ARRAYS[typing.cast("str", value["$"])](decoder, value, depth)
+        finally:
+            self._arrays -= 1
 
     def _record(self, decoder: kernel.Decoder, value: kernel.Message, depth: int) -> object:
         record = decoder.record(value, depth)
-        if "class" not in value:
+        fields = record.record_fields
+        uncalled = {name: stand_in(one) for name, one in fields.items() if callable(one)}
+        fields.update(uncalled)
+        kind = self._values.code(value["class"]) if "class" in value else None
+        if uncalled or not isinstance(kind, type):
             return record
-        kind = self._values.code(value["class"])
-        return _rebuilt(kind, record.record_fields, record) if isinstance(kind, type) else record
+        return _rebuilt(kind, fields, record)
+
+
+_KINDS = ("objects", "texts", "masked", "zoned", "categories", "index", "series", "table")
+_ARRAYS = {kind: kernel._READERS[kind] for kind in _KINDS}
 
 
 def _is_code(value: object) -> bool:
@@ -264,11 +311,12 @@ def _rebuilt(kind: Any, fields: Mapping[str, object], record: kernel.Record) -> 
 
     The class's own constructor judges: what it refuses or changes stays a record.
     """
+    models = sys.modules.get("pydantic.main")  # where it is not loaded, no class is a model
     try:
         if issubclass(kind, enum.Enum):
             member = kind[str(fields["name"])]
             return member if member.value == fields["value"] else record
-        if hasattr(kind, "model_validate"):
+        if models is not None and issubclass(kind, models.BaseModel):
             return kind.model_validate(fields)
         declared = dataclasses.fields(kind)
         hints = typing.get_type_hints(kind)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import functools
 import inspect
+import math
+import typing
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +18,12 @@ if TYPE_CHECKING:
     from sanderling.errors import SandboxError
 
 FINAL_ANSWER = "final_answer"
+_LITERALS = (
+    *(type(None), bool, int, float, complex, str, bytes),
+    *(tuple, list, set, dict),
+)
+_MAX_INT_BITS = 10_000  # Python refuses to write integers that are much longer
+_MAX_DEPTH = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +85,7 @@ class ToolRequest:
             in the thread that drives, which is the one that things bound to a thread belong to.
         method: What to call, where it is a member of a `HostObject` and no tool. It may be a
             coroutine function. `name` is then that of the object's class, a dot, and its own.
+        rest: What is left to do, where the call began inline: see `CallElsewhere`.
     """
 
     id: str
@@ -85,6 +94,7 @@ class ToolRequest:
     kwargs: dict[str, object]
     alone: bool
     method: Callable[..., object] | None = None
+    rest: Callable[[], object] | None = None
 
 
 InlineCalls: TypeAlias = Callable[[ToolRequest], Callable[[], object] | None]
@@ -234,17 +244,41 @@ def _signature_text(signature: inspect.Signature) -> str:
     parameters = [
         parameter
         if parameter.default is parameter.empty
-        else parameter.replace(default=_shown(repr(parameter.default), _Verbatim("...")))
+        else parameter.replace(default=_Verbatim(literal_text(parameter.default)))
         for parameter in parameters
     ]
     return str(signature.replace(parameters=parameters, return_annotation=returns))
 
 
+def literal_text(value: object) -> str:
+    """Returns a value as the literal that spells it, or ``...`` where it is no plain data."""
+    return repr(value) if _is_literal(value) else "..."
+
+
+def _is_literal(value: object, depth: int = 0) -> bool:
+    if type(value) not in _LITERALS or depth > _MAX_DEPTH:
+        return False
+    match value:
+        case int():
+            return value.bit_length() <= _MAX_INT_BITS
+        case float() | complex():
+            return math.isfinite(value.real) and math.isfinite(value.imag)
+        case dict():
+            return all(_is_literal(item, depth + 1) for item in value.items())
+        case tuple() | list() | set():
+            return all(_is_literal(item, depth + 1) for item in value)
+    return True
+
+
 def _shown(thing: object, otherwise: object) -> object:
     if thing is inspect.Signature.empty:
         return otherwise
+    if typing.get_origin(thing) is typing.Annotated:
+        thing = typing.get_args(thing)[0]
     text = thing if isinstance(thing, str) else inspect.formatannotation(thing)
-    return _Verbatim(text) if _reads_as_python(text) else otherwise
+    # The rest of `Annotated` is for the host, and may be any object.
+    shown = "Annotated[" not in text and _reads_as_python(text)
+    return _Verbatim(text) if shown else otherwise
 
 
 @functools.lru_cache(256)

@@ -13,6 +13,7 @@ from typing import TypeAlias
 from sanderling._bridge import in_thread, wait_for
 
 from ._interpreter import CodeResult, Interpreter, Printed, ToolRequest, ToolSpec
+from ._texts import safe_str
 
 Function: TypeAlias = Callable[..., object]
 _TOGETHER = 32  # calls that are carried out at once
@@ -29,21 +30,23 @@ def spec_of(name: str, function: Function) -> ToolSpec:
 class ServingInterpreter:
     """Answers the calls of some functions, and leaves those of other tools to whoever drives it.
 
-    Calls of the host's objects are answered, too: they need nobody else.
-
     Args:
         interpreter: Runs the code. `Interpreter` says what the methods promise.
         functions: By the name that the code calls them by.
+        members: Whether calls of the members of a `HostObject` are answered as well.
     """
 
-    def __init__(self, interpreter: Interpreter, functions: Mapping[str, Function]) -> None:
+    def __init__(
+        self, interpreter: Interpreter, functions: Mapping[str, Function], *, members: bool
+    ) -> None:
         self._interpreter = interpreter
         self._functions = dict(functions)
+        self._members = members
         self.set_tools(())
 
     def over(self, interpreter: Interpreter) -> ServingInterpreter:
         """Returns one that answers the same calls of another interpreter."""
-        return ServingInterpreter(interpreter, self._functions)
+        return ServingInterpreter(interpreter, self._functions, members=self._members)
 
     @property
     def layers(self) -> Mapping[str, object]:
@@ -113,7 +116,9 @@ class ServingInterpreter:
         await in_thread(lambda: self._answer(request))
 
     def _function(self, request: ToolRequest) -> Function | None:
-        return request.method or self._functions.get(request.name)
+        if request.method is not None:
+            return request.method if self._members else None
+        return self._functions.get(request.name)
 
     def _answer(self, request: ToolRequest) -> None:
         function = self._function(request)
@@ -125,7 +130,7 @@ class ServingInterpreter:
             if inspect.iscoroutine(value):
                 value = wait_for(value)
         except Exception as error:
-            self._interpreter.fail(request, f"{type(error).__name__}: {error}")
+            self._interpreter.fail(request, f"{type(error).__name__}: {safe_str(error)}")
         else:
             self._interpreter.reply(request, value)
 

@@ -341,6 +341,27 @@ def _parse(body: memoryview, text_size: int) -> Frame:
 # side ever unpickles or evaluates; what is not listed here does not cross.
 
 
+_UNUSUAL = re.compile("[^ -~]+")
+_BLANK = re.compile(  # what is drawn as nothing, although Python counts it as printable
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ufe00-\ufe0f\uffa0"
+    "\U0001d159\U000e0100-\U000e01ef]"
+)
+
+
+def one_line(text: str) -> str:
+    """Returns a text with what acts, or shows nothing, written as escapes; line ends as well."""
+
+    def seen(run: re.Match[str]) -> str:
+        return "".join(
+            char
+            if char.isprintable() and not _BLANK.match(char)
+            else char.encode("unicode_escape").decode("ascii")
+            for char in run[0]
+        )
+
+    return _UNUSUAL.sub(seen, text)
+
+
 class SandboxValue:
     """Stands for a value that stayed in the sandbox.
 
@@ -359,9 +380,8 @@ class SandboxValue:
         self.name = name
 
     def __repr__(self) -> str:
-        if self.name is None:
-            return self.repr
-        return f"<{self.type} object, kept in the sandbox as {self.name!r}: {self.repr}>"
+        kept = "" if self.name is None else f", kept in the sandbox as {self.name!r}"
+        return one_line(f"<{self.type} object{kept}: {self.repr}>")
 
     def _fields(self) -> tuple[str, str, str | None]:
         return (self.type, self.repr, self.name)
@@ -403,7 +423,7 @@ class Record:
 
     def __repr__(self) -> str:
         fields = ", ".join(f"{name}={value!r}" for name, value in self.record_fields.items())
-        return f"{self.record_type}({fields})"
+        return one_line(f"{self.record_type}({fields})")
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Record):
@@ -674,7 +694,7 @@ class Encoder(_Coder):
             try:
                 values.append(self.value(item, depth))
             except CodecError as error:
-                error.under(f".{key}" if type(key) is str else f"[{_safe_repr(key)[:60]}]")
+                error.under(f".{key}" if type(key) is str else f"[{_key_text(key)}]")
                 raise
         if "$" not in value and all(type(key) is str for key, _ in items):
             return {key: item for (key, _), item in zip(items, values)}  # noqa: B905 - 3.9
@@ -853,7 +873,7 @@ def _zone(zone: Any) -> object:
     offset = zone.utcoffset(None)
     name = getattr(zone, "key", None) or getattr(zone, "zone", None)  # zoneinfo, pytz
     if offset is None and name is None:
-        raise CodecError(f"the time zone {_safe_repr(zone)} cannot cross: convert to UTC first")
+        raise CodecError(f"a {_type_name(zone)} as time zone cannot cross: convert to UTC first")
     return name if offset is None or name else offset.total_seconds()
 
 
@@ -885,6 +905,13 @@ def _safe_repr(value: object) -> str:
         return _shorten(repr(value), MAX_REPR)
     except Exception as error:
         return f"<{_type_name(value)}, whose repr() raised {type(error).__name__}>"
+
+
+def _key_text(key: object) -> str:
+    # The repr of an object may tell more than the other side may know.
+    parts = key if type(key) is tuple else (key,)
+    plain = all(type(part) in (*_TEXTS, int, float) for part in parts)
+    return _safe_repr(key)[:60] if plain else f"a {_type_name(key)}"
 
 
 def _shorten(text: str, length: int) -> str:

@@ -163,7 +163,7 @@ class Arguments:
         )
 
     def _unknown(self, name: object) -> ValueError:
-        close = difflib.get_close_matches(str(name)[:60], self.by_name, 1)
+        close = difflib.get_close_matches(show(name)[:60], self.by_name, 1)
         guess = f" Did you mean {close[0]!r}?" if close else ""
         return ValueError(
             f"The tool {self._tool!r} has no argument {show(name)}.{guess} "
@@ -232,7 +232,7 @@ def _adapted(adapter: TypeAdapter[Any], first: Check | None) -> Check:
             return adapter.validate_python(value)
         except ValidationError as error:
             found = error.errors(include_url=False, include_context=False)[0]
-            place = [f"[{key!r}]" for key in found["loc"]]
+            place = [f"[{show(key)}]" for key in found["loc"]]
             of_kind = found["type"].endswith("_type")
             expected = f"what its type asks for ({found['msg']})"
             if found["type"] == "missing":

@@ -13,6 +13,8 @@ import reprlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
+from sanderling import sandbox
+
 from .agent_types import as_raw
 
 if TYPE_CHECKING:
@@ -31,7 +33,21 @@ _EXPECTED = {
     "image": "an image",
     "audio": "audio",
 }
-_short = reprlib.Repr()
+
+
+class _Short(reprlib.Repr):
+    """Shortens texts of data, and names everything else by its class."""
+
+    def repr1(self, x: object, level: int) -> str:
+        return sandbox.safe_repr(x) if sandbox.stays_on_host(x) else super().repr1(x, level)
+
+    def repr_instance(self, x: object, level: int) -> str:
+        text = sandbox.safe_repr(x)
+        half = self.maxother // 2
+        return text if len(text) <= self.maxother else f"{text[:half]}...{text[-half:]}"
+
+
+_short = _Short()
 _short.maxstring = _short.maxother = 60
 _short.maxlevel = 2
 
@@ -263,11 +279,11 @@ def _object(schema: Mapping[str, JSONValue]) -> Check:
         checked: dict[object, object] = {}
         for name, item in value.items():
             if others is False and name not in properties:
-                raise Mismatch(f"an object without {name!r}", value, of_kind=False)
+                raise Mismatch(f"an object without {show(name)}", value, of_kind=False)
             try:
                 checked[name] = properties.get(name, other)(item)
             except Mismatch as mismatch:
-                raise mismatch.within(f"[{name!r}]") from None
+                raise mismatch.within(f"[{show(name)}]") from None
         return checked
 
     return check

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
 import json
 import textwrap
 import types
 import typing
 from typing import Annotated, Literal, Union, get_args, get_origin
+
+from sanderling import sandbox
 
 if typing.TYPE_CHECKING:
     from sanderling.messages import JSONObject
@@ -31,11 +32,11 @@ def signature_text(signature: inspect.Signature) -> str:
 
     A default that has no literal form is written as ``...``.
     """
-    empty = inspect.Parameter.empty
+    empty, text = inspect.Parameter.empty, sandbox.literal_text
     parameters = [
         parameter.replace(
             annotation=_Verbatim(type_text(parameter.annotation)),
-            default=empty if parameter.default is empty else _Verbatim(_literal(parameter.default)),
+            default=empty if parameter.default is empty else _Verbatim(text(parameter.default)),
         )
         for parameter in signature.parameters.values()
     ]
@@ -65,7 +66,7 @@ def type_text(hint: object) -> str:
     if origin in (Union, types.UnionType):
         return " | ".join(map(type_text, arguments))
     if origin is Literal:
-        return f"Literal[{', '.join(map(_literal, arguments))}]"
+        return f"Literal[{', '.join(map(sandbox.literal_text, arguments))}]"
     return f"{type_text(origin)}[{', '.join(map(type_text, arguments))}]"
 
 
@@ -106,12 +107,3 @@ def _entry(name: str, description: str) -> str:
 
 def _one_line(text: str) -> str:
     return " ".join(text.split())
-
-
-def _literal(value: object) -> str:
-    text = repr(value)
-    try:
-        ast.literal_eval(text)
-    except (ValueError, SyntaxError):
-        return "..."
-    return text

@@ -102,7 +102,7 @@ class _InlineCall(kernel.Call):
             return self._worker.answer(self._tool, value)
         if problem is not None:
             raise kernel.ToolError(problem)
-        return self._worker.ask(self._tool, replace(self._request, method=rest)).wait()
+        return self._worker.ask(self._tool, replace(self._request, rest=rest)).wait()
 
 
 class _Settled(BaseException):

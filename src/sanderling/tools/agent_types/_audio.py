@@ -113,7 +113,7 @@ class AgentAudio(AgentType):
 
 def _samples(value: Any) -> Any:
     """Returns a tensor or an array as it is, and a list as an array."""
-    if hasattr(value, "__array__"):
+    if hasattr(type(value), "__array__"):
         return value
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
         return _array(value)
@@ -129,7 +129,7 @@ def _array(value: Any) -> numpy.ndarray[Any, Any]:
     except ModuleNotFoundError as error:
         raise MissingExtraError("AgentAudio", "audio", "numpy") from error
 
-    if hasattr(value, "detach"):
+    if hasattr(type(value), "detach"):
         value = value.detach().cpu()
     array = np.asarray(value)
     return array if array.dtype.kind in "iuf" else array.astype(np.float32)

@@ -83,7 +83,7 @@ def _opened(value: Any) -> Picture:
         return _read(value, None)
     if isinstance(value, bytes):
         return _read(io.BytesIO(value), FORMATS)
-    if hasattr(value, "__array__"):
+    if hasattr(type(value), "__array__"):
         return Image.fromarray(_pixels(value))
     raise TypeError(
         f"a {type(value).__name__} is no image: it takes a PIL image, a path, bytes, an array or "
@@ -105,7 +105,7 @@ def _read(file: Any, formats: tuple[str, ...] | None) -> Picture:
 def _pixels(value: Any) -> numpy.ndarray[Any, Any]:
     import numpy as np
 
-    if hasattr(value, "detach"):
+    if hasattr(type(value), "detach"):
         value = value.detach().cpu()
     array = np.asarray(value)
     if array.ndim == 3 and array.shape[0] in _CHANNELS and array.shape[2] not in _CHANNELS:
