@@ -343,7 +343,8 @@ def test_nothing_that_can_be_called_becomes_an_attribute() -> None:
 
 
 COLUMN = {"$": "objects", "s": [1]}
-INDEX = {"$": "index", "names": [None], "several": False}
+INDEX = {"$": "index", "names": [None]}
+LABELS = {**INDEX, "v": [{**COLUMN, "v": ["a"]}]}
 
 
 @pytest.mark.parametrize(
@@ -352,10 +353,15 @@ INDEX = {"$": "index", "names": [None], "several": False}
         lambda one: {**COLUMN, "v": [one]},
         lambda one: {**INDEX, "v": [{**COLUMN, "v": [one]}]},
         lambda one: {"$": "series", "name": one, "n": None, "v": [1]},
-        lambda one: {"$": "texts", "t": "str", "v": [one]},
-        lambda one: {"$": "table", "k": [one], "names": [None], "n": None, "v": [[1]], "rows": 1},
+        lambda one: {
+            "$": "table",
+            "k": LABELS,
+            "n": None,
+            "v": [{**COLUMN, "v": [one]}],
+            "rows": 1,
+        },
     ],
-    ids=["array", "index", "series", "texts", "table"],
+    ids=["array", "index", "series", "table"],
 )
 @pytest.mark.parametrize("name", ["client", "function"])
 def test_nothing_of_the_host_becomes_a_part_of_an_array(
@@ -369,7 +375,8 @@ def test_nothing_of_the_host_becomes_a_part_of_an_array(
     made.execute(1, "1")
     value = told(made, [wrap(one), one])
     assert callable(value[1])
-    parts = [*value[0], *getattr(value[0], "index", ()), getattr(value[0], "name", None)]
+    cells = getattr(value[0], "values", value[0]).ravel()
+    parts = [*cells, *getattr(value[0], "index", ()), getattr(value[0], "name", None)]
     assert not any(map(callable, parts))
     assert "it stayed on the host" in f"{parts}"
     assert "SECRET" not in f"{value[0]}{parts}"

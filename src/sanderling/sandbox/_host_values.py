@@ -283,7 +283,7 @@ class Incoming(kernel.Extension):
         return _rebuilt(kind, fields, record)
 
 
-_KINDS = ("objects", "texts", "masked", "zoned", "categories", "index", "series", "table")
+_KINDS = ("objects", "index", "series", "table")
 _ARRAYS = {kind: kernel._READERS[kind] for kind in _KINDS}
 
 
