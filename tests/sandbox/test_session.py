@@ -345,6 +345,7 @@ def test_nothing_that_can_be_called_becomes_an_attribute() -> None:
 COLUMN = {"$": "objects", "s": [1]}
 INDEX = {"$": "index", "names": [None]}
 LABELS = {**INDEX, "v": [{**COLUMN, "v": ["a"]}]}
+TABLE = {"$": "table", "k": LABELS, "n": None, "rows": 1}
 
 
 @pytest.mark.parametrize(
