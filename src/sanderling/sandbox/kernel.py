@@ -44,6 +44,7 @@ import enum
 import errno
 import functools
 import io
+import itertools
 import json
 import linecache
 import math
@@ -54,6 +55,7 @@ import signal
 import struct
 import sys
 import threading
+import time
 import traceback
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -106,10 +108,16 @@ MAX_DEPTH = 100
 MAX_ITEMS = 2_000_000
 MAX_MARKS = 2 * MAX_ITEMS  # commas and opening brackets of a frame's text
 MAX_BLOB_COUNT = 100_000
+MAX_PARTS = 100_000  # columns and fields; tables, indexes, images and the like count for ten
+_PARTS_OF_TABLE = 10
 MAX_PIXELS = 64 << 20
+MAX_PATH = 4_096  # characters
+MAX_ZONE = 64  # characters of the name of a time zone
 MAX_SHOWN = 100_000  # characters of a value's str() and of a traceback
 MAX_REPR = 2_000
-MAX_COLLISIONS = 64
+MAX_COLLISIONS = 64  # members of a set, or keys, with the same hash
+MAX_COLLIDING_SIZE = 1_000  # of those together: see `_size`
+MAX_UNSORTED = 10_000  # categories of a column that are numbers or dates in no order
 MAX_KEPT = 20  # values of one step that stay under a name
 MAX_KEPT_STEPS = 5
 
@@ -175,11 +183,24 @@ def _refuse_constant(name: str) -> NoReturn:
     raise FrameError(f"{name} is not JSON")
 
 
+_MOST_DIGITS = 4_300  # of an int in decimal; Python's own limit
+
+
+def _parse_int(digits: str) -> int:
+    if len(digits) > _MOST_DIGITS:
+        raise FrameError("an integer of too many digits")
+    return int(digits)
+
+
 _to_json = json.JSONEncoder(
     ensure_ascii=False, check_circular=False, allow_nan=False, separators=(",", ":")
 ).encode
 _from_json = json.JSONDecoder(parse_constant=_refuse_constant).decode
+_from_json_of_few_digits = json.JSONDecoder(
+    parse_constant=_refuse_constant, parse_int=_parse_int
+).decode
 _HEADER = struct.Struct("<II")
+_FIRST_SPACE = 16 << 20  # bytes; the rest of a larger frame has room once these have come
 
 
 def pack(kind: str, fields: Mapping[str, object], blobs: Sequence[Blob] = ()) -> list[Blob]:
@@ -219,7 +240,8 @@ class FrameReader:
 
     def _expect(self, header: tuple[int, int] | None, size: int) -> None:
         self._header = header
-        self._space = memoryview(bytearray(size))
+        self._size = size
+        self._space = memoryview(bytearray(min(size, _FIRST_SPACE)))
         self._filled = 0
 
     def space(self) -> memoryview:
@@ -237,6 +259,11 @@ class FrameReader:
         """
         self._filled += count
         if self._filled < len(self._space):
+            return None
+        if self._filled < self._size:
+            whole = memoryview(bytearray(self._size))
+            whole[: self._filled] = self._space
+            self._space = whole
             return None
         if self._header is None:
             header = _HEADER.unpack(self._space)
@@ -261,17 +288,17 @@ class FrameReader:
                 yield frame
 
 
-_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
-
-
 def _has_too_many_marks(text: bytes) -> bool:
     """Finds texts that are small to send and large to hold, such as millions of empty lists."""
     if _marks(text) <= MAX_MARKS:
         return False
     # The marks within a few long strings do not count. To leave out millions of short ones would
     # itself take the memory that this saves.
-    strings = (text.count(b'"') - text.count(b'\\"')) // 2
-    return strings > MAX_ITEMS // 4 or _marks(_STRING.sub(b"", text)) > MAX_MARKS
+    unescaped = text.replace(rb"\\", b"").replace(rb"\"", b"")
+    if unescaped.count(b'"') > MAX_ITEMS // 2:
+        return True
+    outside = unescaped.split(b'"')[::2]
+    return sum(map(_marks, outside)) > MAX_MARKS
 
 
 def _marks(text: bytes) -> int:
@@ -282,8 +309,11 @@ def _parse(body: memoryview, text_size: int) -> Frame:
     raw = bytes(body[:text_size])
     if _has_too_many_marks(raw):
         raise FrameError("more items than can cross")
+    # To read decimal digits takes quadratic time, and a program may have lifted Python's limit.
+    is_limited = 0 < getattr(sys, "get_int_max_str_digits", int)() <= _MOST_DIGITS
+    read = _from_json if is_limited else _from_json_of_few_digits
     try:
-        fields = _from_json(raw.decode("utf-8", "surrogatepass"))
+        fields = read(raw.decode("utf-8", "surrogatepass"))
     except (ValueError, RecursionError) as error:
         raise FrameError(f"no JSON: {type(error).__name__}") from None
     if type(fields) is not dict:
@@ -417,6 +447,58 @@ class Extension:
         return None
 
 
+class _Coder:
+    """Counts the values of libraries, which cost a reader far more than their bytes.
+
+    Both sides count alike, so what an `Encoder` accepts a `Decoder` accepts as well.
+    """
+
+    def __init__(self) -> None:
+        self._parts = 0
+
+    def _count_parts(self, parts: int = _PARTS_OF_TABLE) -> None:
+        self._parts += parts
+        if self._parts > MAX_PARTS:
+            raise CodecError(
+                f"more than {MAX_PARTS // _PARTS_OF_TABLE:,} tables, indexes or images, or "
+                f"{MAX_PARTS:,} columns or fields: send fewer, such as one large array or table"
+            )
+
+    def _count_categories(self, categories: Any, written: object) -> None:
+        """Counts what it may cost pandas to see that no category is there twice.
+
+        Numbers and dates can be chosen so that their hashes in pandas collide. That does not matter
+        where they are in order; those of texts cannot be foretold.
+        """
+        if categories.dtype.kind == "O":
+            are_texts = type(categories.dtype).__name__ == "StringDtype"
+            if are_texts or set(map(type, categories)) <= {str}:
+                return
+            if _size(written) > MAX_COLLIDING_SIZE:
+                raise CodecError("many categories that are no texts or numbers: send a list")
+        elif bool((categories[1:] > categories[:-1]).all()):
+            return
+        elif len(categories) > MAX_UNSORTED:
+            raise CodecError(f"more than {MAX_UNSORTED:,} categories in no order: send a list")
+        self._count_parts(len(categories))
+
+
+def _size(written: object) -> int:
+    """Counts the values and tens of digits in what was written for a value."""
+    size, parts = 0, [written]
+    for part in parts:
+        size += 1
+        if type(part) is dict:
+            parts += part.values()
+        elif type(part) is list:
+            parts += part
+        elif type(part) is str:
+            size += len(part) // 10
+        elif type(part) is int:
+            size += part.bit_length() // 32
+    return size
+
+
 def encode(
     value: object,
     extension: Extension | None = None,
@@ -439,12 +521,13 @@ def encode(
     return encoder.value(value, 0), encoder.blobs
 
 
-class Encoder:
+class Encoder(_Coder):
     """Makes JSON data of values, and puts their blobs aside. See `encode`."""
 
     def __init__(
         self, extension: Extension | None = None, stay: Callable[[object], object] | None = None
     ) -> None:
+        super().__init__()
         self.blobs: list[Blob] = []
         self._extension = extension or Extension()
         self._stay = stay
@@ -647,7 +730,12 @@ class Encoder:
         return {"$": "uuid", "v": value.hex} if isinstance(value, uuid.UUID) else None
 
     def _path(self, pathlib: ModuleType, value: object, depth: int) -> object:
-        return {"$": "path", "v": str(value)} if isinstance(value, pathlib.PurePath) else None
+        if not isinstance(value, pathlib.PurePath):
+            return None
+        text = str(value)
+        if len(text) > MAX_PATH:
+            raise CodecError(f"a path of more than {MAX_PATH:,} characters: send its str()")
+        return {"$": "path", "v": text}
 
     def _numpy(self, numpy: ModuleType, value: object, depth: int) -> object:
         if isinstance(value, numpy.generic) and value.dtype.kind in "biufcSU":
@@ -662,13 +750,26 @@ class Encoder:
         array = numpy.ascontiguousarray(value)
         shape = list(value.shape)
         if array.dtype.kind in "OT":
+            self._count_parts()
             return {"$": "objects", "s": shape, "v": self._list(array.ravel().tolist(), depth)}
         if array.dtype.names is not None:
             array = array.astype(_packed(numpy, array.dtype))  # what lies between fields stays here
         data = memoryview(array.reshape(-1).view("u1")) if array.size else b""
         scalar = isinstance(value, numpy.generic)
-        dtype = _dtype(array.dtype)
+        dtype = self._dtype(array.dtype)
         return {"$": "ndarray", "t": dtype, "s": shape, "i": self.blob(data), "scalar": scalar}
+
+    def _dtype(self, dtype: Any) -> object:
+        """Describes a dtype of numbers, texts and dates, or of fields of such."""
+        if dtype.names is not None:
+            self._count_parts(len(dtype.names))
+            return [[n, self._dtype(dtype[n].base), list(dtype[n].shape)] for n in dtype.names]
+        if not _DTYPE.fullmatch(dtype.str) or not dtype.itemsize:
+            raise CodecError(
+                f"an array of dtype {dtype} cannot cross: give it a numeric, text or date dtype, "
+                "or send .tolist()"
+            )
+        return dtype.str
 
     def _pandas(self, pandas: ModuleType, value: object, depth: int) -> object:
         if value is pandas.NA or value is pandas.NaT:
@@ -681,28 +782,34 @@ class Encoder:
         is_counted = isinstance(value.index, pandas.RangeIndex) and value.index.equals(counted)
         plain = is_counted and value.index.name is None
         index = None if plain else self._index(pandas, value.index, depth)
+        self._count_parts()
         if isinstance(value, pandas.Series):
             name = self.value(value.name, depth)
             return {"$": "series", "name": name, "n": index, "v": self._column(value, depth)}
-        labels = self._members(value.columns.tolist(), depth)
-        names = self._list(list(value.columns.names), depth)
-        columns = [self._column(value.iloc[:, place], depth) for place in range(len(labels))]
-        rows = len(value)
-        return {"$": "table", "k": labels, "names": names, "n": index, "v": columns, "rows": rows}
+        labels = self._index(pandas, value.columns, depth)
+        self._count_parts(len(value.columns))
+        columns = [self._column(value.iloc[:, place], depth) for place in range(len(value.columns))]
+        return {"$": "table", "k": labels, "n": index, "v": columns, "rows": len(value)}
 
     def _index(self, pandas: ModuleType, index: Any, depth: int) -> object:
-        several = isinstance(index, pandas.MultiIndex)
-        levels = [index.get_level_values(place) for place in range(index.nlevels)]
-        names = self._list(list(index.names), depth)
-        columns = [self._column(level, depth) for level in levels]
-        return {"$": "index", "names": names, "v": columns, "several": several}
+        self._count_parts(_PARTS_OF_TABLE * index.nlevels)
+        names = self._members(list(index.names), depth)
+        if not isinstance(index, pandas.MultiIndex):
+            return {"$": "index", "names": names, "v": [self._column(index, depth)]}
+        index = index.remove_unused_levels()
+        levels = [self._column(level, depth) for level in index.levels]
+        codes = [self.value(sys.modules["numpy"].asarray(one), depth) for one in index.codes]
+        return {"$": "index", "names": names, "v": levels, "codes": codes}
 
     def _column(self, column: Any, depth: int) -> object:
         dtype = column.dtype
         kind = type(dtype).__name__
+        if not isinstance(dtype, sys.modules["numpy"].dtype):
+            self._count_parts()
         if kind == "CategoricalDtype":
             codes = self.value(column.array.codes, depth)
             categories = self._column(dtype.categories, depth)
+            self._count_categories(dtype.categories, categories)
             return {"$": "categories", "c": codes, "v": categories, "ordered": bool(dtype.ordered)}
         if kind == "DatetimeTZDtype":
             moments = column.array.tz_convert(None).to_numpy()
@@ -727,22 +834,11 @@ class Encoder:
             return None
         if value.width * value.height > MAX_PIXELS:
             raise CodecError(f"an image of more than {MAX_PIXELS:,} pixels: resize it first")
+        self._count_parts()
         if value.mode not in _PIXEL_BITS:
             value = value.convert("RGBA" if "transparency" in value.info else "RGB")
         blob = self.blob(value.tobytes())
         return {"$": "image", "mode": value.mode, "s": list(value.size), "i": blob}
-
-
-def _dtype(dtype: Any) -> object:
-    """Describes a dtype of numbers, texts and dates, or of fields of such."""
-    if dtype.names is not None:
-        return [[n, _dtype(dtype[n].base), list(dtype[n].shape)] for n in dtype.names]
-    if not _DTYPE.fullmatch(dtype.str) or not dtype.itemsize:
-        raise CodecError(
-            f"an array of dtype {dtype} cannot cross: give it a numeric, text or date dtype, or "
-            "send .tolist()"
-        )
-    return dtype.str
 
 
 def _packed(numpy: ModuleType, dtype: Any) -> Any:
@@ -811,12 +907,19 @@ def _check_depth(value: object) -> None:
     raise CodecError(f"nested more than {MAX_DEPTH} levels deep")
 
 
-class Decoder:
-    """Reads what `Encoder` wrote, or what somebody forged: any mistake is a `CodecError`."""
+class Decoder(_Coder):
+    """Reads what `Encoder` wrote, or what somebody forged: any mistake is a `CodecError`.
+
+    It takes time and memory in proportion to what it reads, whatever that is.
+    """
 
     def __init__(self, blobs: Sequence[memoryview], extension: Extension | None = None) -> None:
+        super().__init__()
         self._blobs = blobs
+        self._used: set[int] = set()  # places of blobs
         self._own = {} if extension is None else extension.readers
+        self._added = 0  # members and keys of large sets and dicts, and the seconds that took
+        self._adding = 0.0
 
     def value(self, value: object, depth: int) -> Any:
         """Decodes one value."""
@@ -842,23 +945,53 @@ class Decoder:
             raise CodecError(f"a broken {value['$']}: {type(error).__name__}") from None
 
     def _items(self, value: Message, key: str, depth: int) -> list[Any]:
-        items = value[key]
-        if type(items) is not list:
-            raise CodecError("no list where one belongs")
-        return [self.value(item, depth) for item in items]
+        return [self.value(item, depth) for item in _list(value[key])]
 
-    def _hashable(self, items: list[Any]) -> list[Any]:
-        """Refuses members made to collide, which would cost a set or dict quadratic time."""
-        hashes = collections.Counter(map(hash, items))
-        if hashes and max(hashes.values()) > MAX_COLLISIONS:
-            raise CodecError("too many members with the same hash")
-        return items
+    def _members(self, value: Message, key: str, depth: int) -> list[Any]:
+        """Decodes members of a set, or keys.
+
+        Those made to collide would cost a set or dict quadratic time, and comparing large ones more
+        than that.
+        """
+        members = self._items(value, key, depth)
+        hashes = [*map(hash, members)]
+        different: set[int] = set()
+        self._add(different.update, hashes)
+        if len(different) < len(hashes):
+            written = _list(value[key])
+            places = sorted(range(len(hashes)), key=hashes.__getitem__)
+            for _, group in itertools.groupby(places, hashes.__getitem__):
+                same = [written[place] for place in group]
+                if len(same) > MAX_COLLISIONS:
+                    raise CodecError("too many members with the same hash")
+                if len(same) > 1 and _size(same) > MAX_COLLIDING_SIZE:
+                    raise CodecError("members with the same hash that are too large")
+        return members
+
+    def _add(self, add: Callable[[list[Any]], object], members: list[Any]) -> None:
+        """Adds members to a set or dict a few at a time, and watches how long that takes.
+
+        Integers can be chosen so that each has to be tried in as many places as there are others,
+        though all their hashes differ. Only time shows it.
+        """
+        if len(members) <= MAX_COLLISIONS:
+            add(members)
+            return
+        start = _cpu_seconds() - self._adding
+        for place in range(0, len(members), _ADDED_AT_ONCE):
+            part = members[place : place + _ADDED_AT_ONCE]
+            add(part)
+            self._added += len(part)
+            self._adding = _cpu_seconds() - start
+            if self._adding > _ADDING_SECONDS + _ADDING_SECONDS_EACH * self._added:
+                raise CodecError("members of a set, or keys, that were made to collide")
 
     def blob(self, value: Message) -> memoryview:
-        """Returns the blob that a value refers to."""
+        """Returns the blob that a value refers to, which no other value may."""
         place = value["i"]
-        if type(place) is not int or place < 0:
+        if type(place) is not int or place < 0 or place in self._used:
             raise CodecError("no such blob")
+        self._used.add(place)
         return self._blobs[place]
 
     def _none(self, value: Message, depth: int) -> object:
@@ -871,23 +1004,31 @@ class Decoder:
         return float(_text(value["v"]))
 
     def _complex(self, value: Message, depth: int) -> object:
-        real, imag = self._items(value, "v", depth)
+        real, imag = _list(value["v"])
         return complex(float(_text(real)), float(_text(imag)))
 
     def _tuple(self, value: Message, depth: int) -> object:
         return tuple(self._items(value, "v", depth))
 
-    def _set(self, value: Message, depth: int) -> object:
-        return set(self._hashable(self._items(value, "v", depth)))
+    def _set(self, value: Message, depth: int) -> set[Any]:
+        made: set[Any] = set()
+        self._add(made.update, self._members(value, "v", depth))
+        return made
 
     def _frozenset(self, value: Message, depth: int) -> object:
-        return frozenset(self._hashable(self._items(value, "v", depth)))
+        members = self._members(value, "v", depth)
+        if len(members) > MAX_COLLISIONS:
+            self._add(set().update, members)  # all at once takes as long
+        return frozenset(members)
 
     def _dict(self, value: Message, depth: int) -> object:
-        keys, values = self._items(value, "k", depth), self._items(value, "v", depth)
+        keys, values = self._members(value, "k", depth), self._items(value, "v", depth)
         if len(keys) != len(values):
             raise CodecError("not as many keys as values")
-        return dict(zip(self._hashable(keys), values))  # noqa: B905 - 3.9
+        made: dict[Any, Any] = {}
+        rest = iter(values)
+        self._add(lambda part: made.update(zip(part, rest)), keys)  # noqa: B905 - the rest is for the next
+        return made
 
     def _bytes(self, value: Message, depth: int) -> object:
         return bytes(self.blob(value))
@@ -897,7 +1038,7 @@ class Decoder:
 
     def record(self, value: Message, depth: int) -> Record:
         """Decodes an instance as its fields."""
-        keys = [_text(key) for key in self._items(value, "k", depth)]
+        keys = [_text(key) for key in _list(value["k"])]
         values = self._items(value, "v", depth)
         return Record(_text(value["type"]), dict(zip(keys, values)))  # noqa: B905 - 3.9
 
@@ -926,7 +1067,7 @@ class Decoder:
     def _timedelta(self, value: Message, depth: int) -> object:
         import datetime
 
-        days, seconds, microseconds = self._items(value, "v", depth)
+        days, seconds, microseconds = _list(value["v"])
         return datetime.timedelta(days, seconds, microseconds)
 
     def _decimal(self, value: Message, depth: int) -> object:
@@ -942,7 +1083,10 @@ class Decoder:
     def _path(self, value: Message, depth: int) -> object:
         import pathlib
 
-        return pathlib.Path(_text(value["v"]))
+        text = _text(value["v"])
+        if len(text) > MAX_PATH:
+            raise CodecError("a path of too many characters")
+        return pathlib.Path(text)
 
     def _shape(self, value: Message) -> list[int]:
         shape = value["s"]
@@ -950,8 +1094,25 @@ class Decoder:
             raise CodecError("no shape of an array")
         return shape
 
-    def _ndarray(self, value: Message, depth: int) -> object:
-        data, shape, dtype = self.blob(value), self._shape(value), _read_dtype(value["t"])
+    def _dtype(self, described: object, depth: int) -> Any:
+        if type(described) is not list:
+            if not _DTYPE.fullmatch(_text(described)):
+                raise CodecError("no dtype that may cross")
+            return described
+        self._count_parts(len(described))
+        if depth > MAX_DEPTH:
+            raise CodecError(f"nested more than {MAX_DEPTH} levels deep")
+        if not all(type(field) is list and len(field) == 3 for field in described):
+            raise CodecError("no fields of an array")
+        if not all(type(shape) is list and all(map(_is_size, shape)) for *_, shape in described):
+            raise CodecError("no shape of a field")
+        return [
+            (_text(name), self._dtype(dtype, depth + 1), tuple(shape))
+            for name, dtype, shape in described
+        ]
+
+    def _ndarray(self, value: Message, depth: int) -> Any:
+        data, shape, dtype = self.blob(value), self._shape(value), self._dtype(value["t"], depth)
         try:
             import numpy
         except ImportError:
@@ -963,7 +1124,8 @@ class Decoder:
         array = numpy.frombuffer(bytearray(data), kind).reshape(shape)
         return array[()] if value["scalar"] is True and not shape else array
 
-    def _objects(self, value: Message, depth: int) -> object:
+    def _objects(self, value: Message, depth: int) -> Any:
+        self._count_parts()
         items, shape = self._items(value, "v", depth), self._shape(value)
         if math.prod(shape) != len(items):
             raise CodecError("an array of another size than its items")
@@ -976,83 +1138,127 @@ class Decoder:
             array[place] = item
         return array.reshape(shape)
 
-    def _index(self, value: Message, depth: int) -> object:
-        names, levels = self._items(value, "names", depth), self._items(value, "v", depth)
-        pandas = _pandas()
-        if pandas is None or len(names) != len(levels) or not levels:
-            raise CodecError("no index of a table")
-        if value["several"] is True:
-            return pandas.MultiIndex.from_arrays(levels, names=names)
-        return pandas.Index(_as_column(pandas, levels[0]), name=names[0])
+    # Columns and indexes of tables. They are made of nothing but what is described for them: what
+    # an extension reads may be any object of this process.
+
+    def _column(self, described: object, depth: int) -> Any:
+        if type(described) is list:
+            self._count_parts()
+            return self.value(described, depth)
+        kind = described["$"] if type(described) is dict else None
+        read = _COLUMNS.get(kind) if type(kind) is str else None
+        if read is None:
+            raise CodecError("no column of a table")
+        if kind not in ("ndarray", "objects"):
+            self._count_parts()
+        return read(self, described, depth)  # type: ignore[arg-type]  # a dict
+
+    def _numbers(self, described: object, depth: int, kinds: str = "biufcmM") -> Any:
+        """Decodes a column of an array's numbers or dates."""
+        if type(described) is not dict or described.get("$") != "ndarray":
+            raise CodecError("no array where one belongs")
+        array = self._ndarray(described, depth)
+        if array.dtype.kind not in kinds or array.ndim != 1:
+            raise CodecError("no array of a column")
+        return array
 
     def _categories(self, value: Message, depth: int) -> object:
-        codes, categories = self.value(value["c"], depth), self.value(value["v"], depth)
         pandas = _pandas()
-        if pandas is None:
-            return [None if code < 0 else categories[code] for code in codes]
-        labels = pandas.Index(_as_column(pandas, categories))
+        codes = self._numbers(value["c"], depth, "i")
+        labels = pandas.Index(self._column(value["v"], depth), tupleize_cols=False)
+        self._count_categories(labels, value["v"])
         return pandas.Categorical.from_codes(codes, labels, ordered=value["ordered"] is True)
 
     def _zoned(self, value: Message, depth: int) -> object:
-        moments, zone = self.value(value["v"], depth), _read_zone(value["zone"])
-        pandas = _pandas()
-        if pandas is None:
-            return moments
-        return pandas.DatetimeIndex(moments).tz_localize("UTC").tz_convert(zone).array
+        moments, zone = self._numbers(value["v"], depth, "M"), _read_zone(value["zone"])
+        return _pandas().DatetimeIndex(moments).tz_localize("UTC").tz_convert(zone).array
 
     def _texts(self, value: Message, depth: int) -> object:
-        texts, pandas = self._items(value, "v", depth), _pandas()
-        if value["t"] not in ("str", "string"):
+        texts = self._items(value, "v", depth)
+        if value["t"] not in ("str", "string") or not set(map(type, texts)) <= _MAYBE_TEXTS:
             raise CodecError("no column of texts")
-        return texts if pandas is None else pandas.array(texts, dtype=value["t"])
+        return _pandas().array(texts, dtype=value["t"])
 
     def _masked(self, value: Message, depth: int) -> object:
-        data, mask = self.value(value["v"], depth), self.value(value["mask"], depth)
+        data, mask = (
+            self._numbers(value["v"], depth, "biuf"),
+            self._numbers(value["mask"], depth, "b"),
+        )
         dtype = _text(value["t"])
         if not _MASKED.fullmatch(dtype) or len(data) != len(mask):
             raise CodecError("no column with gaps")
         pandas = _pandas()
-        if pandas is None:
-            return [None if gap else item for item, gap in zip(data, mask)]  # noqa: B905 - 3.9
+        if pandas.array([], dtype=dtype).dtype.numpy_dtype != data.dtype:
+            raise CodecError("a column with gaps of another dtype")
         column = pandas.array(data, dtype=dtype)
         column[mask] = pandas.NA
         return column
 
-    def _series(self, value: Message, depth: int) -> object:
-        column = self.value(value["v"], depth)
+    def _object_column(self, value: Message, depth: int) -> object:
+        array = self._objects(value, depth)
+        return _pandas().Series(array, dtype=object)  # else pandas makes of it what it guesses
+
+    def _index(self, value: Message, depth: int) -> Any:
         pandas = _pandas()
         if pandas is None:
-            text = f"<{len(column)} values: pandas is not installed here>"
-            return SandboxValue("pandas.Series", text)
-        index, name = self.value(value["n"], depth), self.value(value["name"], depth)
-        series = pandas.Series(_as_column(pandas, column), name=name)
-        return series if index is None else series.set_axis(index)
+            return SandboxValue("pandas.Index", "<index: pandas is not installed here>")
+        written = _list(value["v"])
+        self._count_parts(_PARTS_OF_TABLE * len(written))
+        names = self._members(value, "names", depth)
+        levels = [
+            pandas.Index(self._column(column, depth), tupleize_cols=False) for column in written
+        ]
+        if "codes" not in value:
+            ((name,), (index,)) = names, levels
+            return index.rename(name)
+        codes = [self._numbers(one, depth, "i") for one in _list(value["codes"])]
+        rows = {len(one) for one in codes}
+        if not len(codes) == len(levels) == len(names) or len(rows) != 1:
+            raise CodecError("no index of several levels")
+        for one, level in zip(codes, levels):  # noqa: B905 - 3.9
+            if len(one) and not -1 <= one.min() <= one.max() < len(level):
+                raise CodecError("a level of an index that has no such label")
+        # That no label is there twice is not verified, which takes hashes that can be made to
+        # collide.
+        return pandas.MultiIndex(levels, codes, names=names, verify_integrity=False)
+
+    def _labels(self, described: object, depth: int) -> Any:
+        """Decodes the index of a table or series."""
+        if type(described) is not dict or described.get("$") != "index":
+            raise CodecError("no index")
+        return self._index(described, depth)
+
+    def _series(self, value: Message, depth: int) -> object:
+        self._count_parts()
+        pandas = _pandas()
+        if pandas is None:
+            return SandboxValue("pandas.Series", "<series: pandas is not installed here>")
+        name, column = self.value(value["name"], depth), self._column(value["v"], depth)
+        series = pandas.Series(column, name=name)
+        return series if value["n"] is None else series.set_axis(self._labels(value["n"], depth))
 
     def _table(self, value: Message, depth: int) -> object:
-        labels, columns = self._items(value, "k", depth), self._items(value, "v", depth)
-        names, rows = self._items(value, "names", depth), value["rows"]
-        if type(rows) is not int or not 0 <= rows <= MAX_BLOBS or not names:
-            raise CodecError("no rows of a table, or no names of its columns")
-        if len(labels) != len(columns) or any(len(column) != rows for column in columns):
-            raise CodecError("a table whose columns do not fit")
+        written, rows = _list(value["v"]), value["rows"]
+        self._count_parts(_PARTS_OF_TABLE + len(written))
+        if type(rows) is not int or not 0 <= rows <= MAX_BLOBS:
+            raise CodecError("no rows of a table")
         pandas = _pandas()
         if pandas is None:
-            shape = f"{rows} rows and {len(labels)} columns"
+            shape = f"{rows} rows and {len(written)} columns"
             text = f"<{shape}: pandas is not installed here>"
             return SandboxValue("pandas.DataFrame", text)
-        index = self.value(value["n"], depth)
-        data = {place: _as_column(pandas, column) for place, column in enumerate(columns)}
-        table = pandas.DataFrame(data, index=pandas.RangeIndex(rows))
-        if index is not None:
-            table.index = index
-        if len(names) > 1:
-            table.columns = pandas.MultiIndex.from_tuples(labels, names=names)
-        else:
-            table.columns = pandas.Index(labels, name=names[0])
+        columns = [self._column(column, depth) for column in written]
+        if any(len(column) != rows for column in columns):
+            raise CodecError("a table whose columns do not fit")
+        table = pandas.DataFrame(dict(enumerate(columns)), index=pandas.RangeIndex(rows))
+        if value["n"] is not None:
+            table.index = self._labels(value["n"], depth)
+        table.columns = self._labels(value["k"], depth)
         return table
 
     def _image(self, value: Message, depth: int) -> object:
-        data, mode, size = self.blob(value), _text(value["mode"]), self._items(value, "s", depth)
+        self._count_parts()
+        data, mode, size = self.blob(value), _text(value["mode"]), _list(value["s"])
         width, height = size
         if type(width) is not int or type(height) is not int or width < 0 or height < 0:
             raise CodecError("no size of an image")
@@ -1060,6 +1266,8 @@ class Decoder:
             raise CodecError("an image that may not cross")
         if (width * _PIXEL_BITS[mode] + 7) // 8 * height != len(data):
             raise CodecError("an image of another size than its blob")
+        if height > max(len(data), 1_000):
+            raise CodecError("an image of many rows without a pixel")
         try:
             from PIL import Image
         except ImportError:
@@ -1068,9 +1276,22 @@ class Decoder:
         return Image.frombytes(mode, (width, height), bytes(data))
 
 
+_MAYBE_TEXTS = {str, float, type(None)}  # gaps are None or NaN
+_ADDED_AT_ONCE = 128
+_ADDING_SECONDS = 0.5
+_ADDING_SECONDS_EACH = 2e-6  # some 30 times what it takes
+_cpu_seconds: Callable[[], float] = getattr(time, "thread_time", time.process_time)
+
+
 def _text(value: object) -> str:
     if type(value) is not str:
         raise CodecError("no text where one belongs")
+    return value
+
+
+def _list(value: object) -> list[Any]:
+    if type(value) is not list:
+        raise CodecError("no list where one belongs")
     return value
 
 
@@ -1078,23 +1299,13 @@ def _is_size(value: object) -> bool:
     return type(value) is int and value >= 0
 
 
-def _read_dtype(described: object) -> Any:
-    if type(described) is list:
-        if not all(type(field) is list and len(field) == 3 for field in described):
-            raise CodecError("no fields of an array")
-        if not all(type(shape) is list and all(map(_is_size, shape)) for *_, shape in described):
-            raise CodecError("no shape of a field")
-        return [(_text(name), _read_dtype(dtype), tuple(shape)) for name, dtype, shape in described]
-    if not _DTYPE.fullmatch(_text(described)):
-        raise CodecError("no dtype that may cross")
-    return described
-
-
 def _read_zone(described: object) -> object:
     import datetime
     import zoneinfo
 
     if type(described) is str:
+        if len(described) > MAX_ZONE:
+            raise CodecError("no time zone")
         return zoneinfo.ZoneInfo(described)
     seconds = described if type(described) in (int, float) else None
     return datetime.timezone(datetime.timedelta(seconds=seconds))  # type: ignore[arg-type]  # None raises
@@ -1108,13 +1319,14 @@ def _pandas() -> Any:
     return pandas
 
 
-def _as_column(pandas: Any, column: Any) -> Any:
-    """Keeps an array of objects from becoming what pandas guesses."""
-    if isinstance(column, sys.modules["numpy"].ndarray) and column.dtype.kind == "O":
-        return pandas.Series(column, dtype=object)
-    return column
-
-
+_COLUMNS: dict[str, Callable[[Decoder, Message, int], object]] = {
+    "ndarray": Decoder._numbers,
+    "objects": Decoder._object_column,
+    "categories": Decoder._categories,
+    "zoned": Decoder._zoned,
+    "texts": Decoder._texts,
+    "masked": Decoder._masked,
+}
 _READERS: dict[str, Callable[[Decoder, Message, int], object]] = {
     "none": Decoder._none,
     "int": Decoder._int,
@@ -1138,10 +1350,6 @@ _READERS: dict[str, Callable[[Decoder, Message, int], object]] = {
     "ndarray": Decoder._ndarray,
     "objects": Decoder._objects,
     "index": Decoder._index,
-    "categories": Decoder._categories,
-    "zoned": Decoder._zoned,
-    "texts": Decoder._texts,
-    "masked": Decoder._masked,
     "series": Decoder._series,
     "table": Decoder._table,
     "image": Decoder._image,
