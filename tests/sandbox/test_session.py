@@ -18,6 +18,7 @@ from sanderling.sandbox._session import Ready, Session
 
 READY = {"layers": {"landlock": 7}, "versions": {"python": "3.11.7"}}
 CALL = {"id": 1, "step": 1, "name": "add", "args": [1], "kwargs": {"b": 2}, "alone": True}
+FINAL = {**CALL, "name": "final_answer", "args": ["the answer"], "kwargs": {}, "text": "its text"}
 DONE = {"id": 1, "v": 5, "text": "5", "error": None, "threads": 0, "interrupted": False}
 FAULT = {"type": "ValueError", "message": "m", "traceback": "t"}
 
@@ -114,6 +115,9 @@ def test_a_kernel_that_cannot_lock_says_why() -> None:
         ("call", CALL, {"kwargs": []}),
         ("call", CALL, {"kwargs": {"$": "dict", "k": [1], "v": [1]}}),
         ("call", CALL, {"alone": None}),
+        ("call", CALL, {"name": "final_answer"}),
+        ("call", FINAL, {"text": None}),
+        ("call", FINAL, {"text": "x" * 300_000}),
     ],
 )
 def test_a_breach_ends_the_session(kind: str, fields: Any, changes: Any) -> None:
@@ -164,8 +168,8 @@ def test_what_belongs_to_another_step_is_dropped() -> None:
     assert made.running
 
 
-def only_request(made: Session, **changes: Any) -> ToolRequest:
-    (request,) = made.feed(said("call", CALL, **changes))
+def only_request(made: Session, call: dict[str, Any] = CALL, **changes: Any) -> ToolRequest:
+    (request,) = made.feed(said("call", call, **changes))
     assert isinstance(request, ToolRequest)
     return request
 
@@ -188,14 +192,22 @@ def test_a_value_that_cannot_enter_becomes_an_error() -> None:
 
 def test_the_final_answer_stays_on_the_host() -> None:
     made, answer = session(), object()
-    request = only_request(made, name="final_answer")
+    request = only_request(made, FINAL)
     assert heard(made.reply(request, answer)) == [("ret", {"id": 1, "v": None})]
-    made.reply(only_request(made, id=2, name="final_answer"), "a second one")
+    made.reply(only_request(made, FINAL, id=2), "a second one")
     made.feed(said("done", DONE))
     finals = [made.final]
     made.execute(2, "")
     finals.append(made.final)
-    assert finals == [(answer,), None]
+    assert finals == [(answer, None), None]
+
+
+@pytest.mark.parametrize("call", [FINAL, {**FINAL, "args": [], "kwargs": {"a": "the answer"}}])
+def test_the_sandbox_says_how_an_unchanged_answer_reads(call: dict[str, Any]) -> None:
+    made = session()
+    request = only_request(made, call, text="a text \ud800")
+    made.reply(request, [*request.args, *request.kwargs.values()][0])
+    assert made.final == ("the answer", "a text \N{REPLACEMENT CHARACTER}")
 
 
 def test_a_call_without_a_reply_is_answered_when_the_next_step_begins() -> None:

@@ -269,7 +269,8 @@ class Exchange:
         if finished.imported and self._settings.on_imports is not None:
             self._settings.on_imports(finished.imported)
         if session.final is not None:
-            return final_result(session.final[0], session.logs, finished.threads)
+            answer, text = session.final
+            return final_result(answer, session.logs, finished.threads, text)
         return self._limits.result(finished, session.logs)
 
     def lost(self, error: SandboxError) -> CodeResult:
@@ -283,7 +284,8 @@ class Exchange:
             self.go_on_with(copy)
             copy.pause()
         if session.final is not None:
-            return final_result(session.final[0], session.logs)
+            answer, text = session.final
+            return final_result(answer, session.logs, text=text)
         error.logs = session.logs
         return CodeResult(logs=session.logs, error=error)
 

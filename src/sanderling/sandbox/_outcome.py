@@ -98,6 +98,16 @@ def _over_limit(excess: Excess, text: str, logs: str = "") -> SandboxError:
     return kind(text, logs)
 
 
-def final_result(answer: object, logs: str, threads: int = 0) -> CodeResult:
-    """Returns the result of a step that gave the final answer, however it ended then."""
-    return CodeResult(answer, kernel.show(answer), logs, is_final_answer=True, threads=threads)
+def final_result(
+    answer: object, logs: str, threads: int = 0, text: str | None = None
+) -> CodeResult:
+    """Returns the result of a step that gave the final answer, however it ended then.
+
+    Args:
+        answer: The answer.
+        logs: What the code printed.
+        threads: How many threads of the code still run.
+        text: What the sandbox says of the answer; `str` has to say it where this is None.
+    """
+    text = kernel.show(answer) if text is None else text
+    return CodeResult(answer, text, logs, is_final_answer=True, threads=threads)

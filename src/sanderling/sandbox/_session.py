@@ -40,6 +40,21 @@ class Ready:
     versions: Mapping[str, object]
 
 
+@dataclass(slots=True)
+class _OpenCall:
+    """A call that waits for its reply.
+
+    Attributes:
+        key: Its number.
+        text: What the sandbox says of the final answer; None where it is another call.
+        answer: The final answer, as the code gave it.
+    """
+
+    key: int
+    text: str | None = None
+    answer: object = None
+
+
 class Session:
     """One conversation with one kernel.
 
@@ -71,11 +86,11 @@ class Session:
         self._finals: set[str] = set()
         self._last_call = 0
         self._calls_left = 0
-        self._open: dict[str, tuple[int, bool]] = {}  # calls without a reply: key, and if final
+        self._open: dict[str, _OpenCall] = {}  # calls without a reply
         self._abandoned: list[int] = []
         self._printed: list[str] = []
         self._output_left = 0
-        self.final: tuple[object] | None = None
+        self.final: tuple[object, str | None] | None = None
 
     @property
     def running(self) -> bool:
@@ -150,16 +165,17 @@ class Session:
 
     def reply(self, request: ToolRequest, value: object) -> Buffers:
         """Answers a call. Nothing is sent where it does not wait any more."""
-        key, final = self._open.get(request.id, (None, False))
-        if key is None:
+        call = self._open.get(request.id)
+        if call is None:
             return []
-        if final:
+        if call.text is not None:
             # The value stays here: whatever the code does with its step, this answer is the answer.
-            self.final = self.final or (value,)
+            # Printing it could take hours, so the sandbox has done that.
+            self.final = self.final or (value, call.text if value is call.answer else None)
             value = None
         try:
             fields, blobs = self._values.encode(value)
-            buffers = kernel.pack("ret", {"id": key, **fields}, blobs)
+            buffers = kernel.pack("ret", {"id": call.key, **fields}, blobs)
         except kernel.CodecError as error:
             return self.fail(request, f"what {request.name} returned did not arrive: {error}")
         del self._open[request.id]
@@ -167,12 +183,12 @@ class Session:
 
     def fail(self, request: ToolRequest, error: str) -> Buffers:
         """Answers a call with an error. Nothing is sent where it does not wait any more."""
-        key, _ = self._open.pop(request.id, (None, False))
-        return [] if key is None else self._refuse([key], error)
+        call = self._open.pop(request.id, None)
+        return [] if call is None else self._refuse([call.key], error)
 
     def interrupt(self) -> Buffers:
         """Answers all calls that wait, so that no thread of the code is kept by one."""
-        keys = [key for key, _ in self._open.values()]
+        keys = [call.key for call in self._open.values()]
         self._open = {}
         return self._refuse(keys, "the step was interrupted")
 
@@ -275,7 +291,11 @@ class Session:
             alone=_typed(frame.fields["alone"], bool),
             method=method,
         )
-        self._open[request.id] = (key, method is None and name in self._finals)
+        call = _OpenCall(key)
+        if method is None and name in self._finals:
+            call.text = _shown(frame.fields["text"])
+            call.answer = next(iter((*request.args, *request.kwargs.values())), None)
+        self._open[request.id] = call
         return request
 
     def _read_done(self, frame: kernel.Frame) -> Finished:
@@ -293,7 +313,7 @@ class Session:
             threads=_typed(fields["threads"], int),
             imported=_preloadable(fields.get("imported", [])),
         )
-        self._abandoned += [key for key, _ in self._open.values()]
+        self._abandoned += [call.key for call in self._open.values()]
         self._open = {}
         self._step = None
         return finished

@@ -21,8 +21,9 @@ ret      host to kernel  id of the call, and v (value) with its code, or e (erro
 ready    kernel to host  layers, versions
 failed   kernel to host  reason; sent in the place of ready
 out      kernel to host  id of the step, text
-call     kernel to host  id, step, name, args, kwargs, alone, and on: the id of the host's object,
-                         where it is one of its methods that is called
+call     kernel to host  id, step, name, args, kwargs, alone; on: the id of the host's object,
+                         where it is one of its methods that is called; text: what str() says of
+                         the answer, where it is the final one
 done     kernel to host  id of the step, v, text, error, threads, interrupted, and imported:
                          which of `PRELOADABLE` are loaded now and were not before, if any
 =======  ==============  ==========================================================
@@ -2749,9 +2750,7 @@ class Kernel:
             reply.update(v=None, error=self._workspace.explain(error))
             blobs = []
         if reply["error"] is None:
-            for name in self._workspace.kept_by(number)[:_MAX_NOTES]:
-                kind = _type_name(self._workspace.kept(name)[0])
-                reply["text"] = f"{reply['text']}\n<{kind} object, kept in the sandbox as {name!r}>"
+            reply["text"] = f"{reply['text']}{self._notes(number)}"
         try:
             self._tell_end(number, value, reply, blobs)
         except MemoryError:  # the code has caught its own, and holds on to all it has
@@ -2790,6 +2789,14 @@ class Kernel:
         self._workspace.forget(number)  # parts that were kept before it turned out that all stays
         return keep(value), []
 
+    def _notes(self, number: int) -> str:
+        """Names the values of a step that stay here."""
+        notes = ""
+        for name in self._workspace.kept_by(number)[:_MAX_NOTES]:
+            kind = _type_name(self._workspace.kept(name)[0])
+            notes += f"\n<{kind} object, kept in the sandbox as {name!r}>"
+        return notes
+
     def _print(self, text: str) -> None:
         with self._interrupts:
             step = self._step
@@ -2805,6 +2812,10 @@ class Kernel:
             sent["kwargs"] = encoder.value(kwargs, 0)
         except CodecError as error:
             raise error.under(f"{tool.name}, argument ") from None
+        if tool.final:
+            answer = next(iter((*args, *kwargs.values())), None)
+            notes = "" if self._step is None else self._notes(self._step)
+            sent["text"] = f"{show(answer)}{notes}"
         with self._interrupts:
             self._output.flush()
             with self._lock:

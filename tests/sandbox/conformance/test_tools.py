@@ -224,6 +224,19 @@ def test_the_final_answer_is_the_first_one(python: Driven, code: str) -> None:
     assert python.value("kept") == 1
 
 
+def test_the_text_of_a_final_answer_is_what_the_code_makes_of_it(python: Driven) -> None:
+    python.use(final_answer=lambda answer: answer)
+    point = """
+import dataclasses
+@dataclasses.dataclass
+class Point:
+    x: int
+    def __str__(self): return f"at {self.x}"
+"""
+    assert python.run(f"{point}\nfinal_answer(Point(1))").text == "at 1"
+    assert python.run("final_answer(answer=Point(2))").text == "at 2"
+
+
 def test_what_the_host_makes_of_the_final_answer_stays_there(python: Driven) -> None:
     made = threading.Lock()  # which could never cross
     python.use(final_answer=lambda answer: made)
