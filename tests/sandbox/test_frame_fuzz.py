@@ -1,6 +1,7 @@
-"""Frames that were changed by chance, 220,000 of them: ordinary errors, and nothing left behind.
+"""Frames that were changed by chance: ordinary errors, bounded costs, and nothing left behind.
 
-The seeds are fixed, so a failure comes again. Parts keep each test short.
+``SANDERLING_FUZZ`` is the number of changed frames, 200,000 in CI. The seeds are fixed, so a
+failure comes again. Parts keep each test short.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ import json
 import os
 import pathlib
 import random
+import sys
+import time
+import tracemalloc
 import uuid
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
@@ -24,13 +28,22 @@ import pytest
 
 from sanderling.errors import SandboxUnavailable, SandboxViolation
 from sanderling.sandbox import ToolSpec, kernel
+from sanderling.sandbox._outcome import Finished
 from sanderling.sandbox._session import Session
 from support.processes import children, descriptors, resident
 
-PARTS, EACH = 20, 11_000
+CHANGES = int(os.environ.get("SANDERLING_FUZZ", "20000"))
+PARTS = 20
+ONE_LARGE_IN = 2_000
+# Many times what any frame here takes; what is not in proportion to the bytes takes more.
+MOST_SECONDS, MOST_SECONDS_PER_BYTE = 1.5, 1e-6  # of the processor
+MOST_BYTES, MOST_BYTES_PER_BYTE = 48 << 20, 100
 MOST_GROWTH = 64 << 20  # bytes; a leak of a few hundred bytes a frame would be as much
 
 Bytes: TypeAlias = bytes | bytearray
+DONE = {"id": 1, "v": None, "text": "t", "error": None, "threads": 0, "interrupted": False}
+CALL = {"id": 1, "step": 1, "name": "add", "args": [], "kwargs": {}, "alone": True}
+FINAL = {**CALL, "name": "final_answer", "text": "t"}
 
 
 class Colour(enum.Enum):
@@ -75,23 +88,95 @@ def values() -> Iterator[object]:
     yield kernel.SandboxValue("T", "<t>", "result_1")
 
 
+def large_values(count: int) -> Iterator[object]:
+    """Values of many items each."""
+    import numpy
+    import pandas
+
+    numbers = numpy.arange(count)
+    names = [f"name {number}" for number in range(count)]
+    table = pandas.DataFrame({"a": numbers, "b": names, "c": numbers / 3})
+    yield [{"id": number, "name": name} for number, name in enumerate(names)]
+    yield {number: {number} for number in range(count)}
+    yield dict.fromkeys(enumerate(names))
+    yield set(range(count))
+    yield [frozenset({number, name}) for number, name in enumerate(names)]
+    yield [decimal.Decimal(number) / 7 for number in range(count)]
+    yield [datetime.date.fromordinal(1 + number) for number in range(count)]
+    yield [pathlib.PurePosixPath(name) for name in names]
+    yield [Point(number) for number in range(count)]
+    yield [bytes([number % 256]) for number in range(count)]
+    yield table
+    yield table.set_index(["a", "b"])
+    yield table.astype({"a": "category", "b": "category", "c": "Float64"})
+    yield [table[:2]] * (count // 20)
+    yield pandas.DataFrame(numpy.zeros((2, count // 10)))
+    yield [numbers[:1]] * count
+    yield numpy.zeros(3, dtype=[(name, "i4") for name in names])
+    yield numpy.array([*names, 1], dtype=object)
+
+
+def hostile(count: int) -> Iterator[tuple[object, list[kernel.Blob]]]:
+    """What was made to cost more than its bytes: JSON data, and blobs."""
+    import numpy
+
+    number = 16 ** (10 * count) + 1
+    equal = [{"$": "decimal", "v": str(hash(number))}, {"$": "int", "v": hex(number)}]
+    same = [{"$": "int", "v": hex(place * sys.hash_info.modulus)} for place in range(count)]
+    sets = [{"$": "frozenset", "v": same[:place]} for place in range(1, 40)]
+    high = numpy.random.default_rng(0).permutation(numpy.arange(1, count + 1) * 2)
+    shift = high >> 1
+    colliding = ((high << 32) | ((shift ^ (shift << 11) ^ (shift << 22)) & 0xFFFFFFFF)).tobytes()
+    one = {"$": "ndarray", "t": "|i1", "s": [1], "i": 0, "scalar": False}
+    many = {"$": "ndarray", "t": "<i8", "s": [count], "i": 1, "scalar": False}
+    for kind in ("set", "frozenset"):
+        for members in (equal, same, sets):
+            yield {"$": kind, "v": members}, []
+    yield {"$": "dict", "k": equal, "v": equal}, []
+    yield {"$": "dict", "k": same, "v": same}, []
+    labels = {"$": "categories", "c": one, "v": many, "ordered": False}
+    yield {"$": "series", "name": None, "n": None, "v": labels}, [b"\0", colliding]
+    yield {"$": "index", "names": ["a"], "v": [many], "codes": [one]}, [b"\0", colliding]
+    yield [{"$": "bytes", "i": 0}] * (count // 8), [bytes(count)]
+    yield [{"$": "objects", "s": [0], "v": []}] * (count // 8), []
+    index = {"$": "index", "names": [None], "v": [[1]]}
+    table = {"$": "table", "k": index, "n": index, "v": [["a"]], "rows": 1}
+    yield [table] * (count // 8), []
+    yield [{"$": "path", "v": "a/" * count}], []
+    yield ['"\\', '\\"' * count], []
+
+
 def genuine() -> list[bytes]:
     """Frames as a kernel writes them."""
     made = []
-    for value in values():
-        encoded, blobs = kernel.encode(value, stay=kernel.stand_in)
-        done = {"text": "t", "error": None, "threads": 0, "interrupted": False}
-        made.append(kernel.pack("done", {"id": 1, "v": encoded, **done}, blobs))
-        call = {"id": 1, "step": 1, "name": "add", "args": [encoded], "kwargs": {"b": encoded}}
-        made.append(kernel.pack("call", {**call, "alone": True}, blobs))
+    for encoded, blobs in [*map(encoded_value, values()), *hostile(20)]:
+        made.append(kernel.pack("done", {**DONE, "v": encoded}, blobs))
+        made.append(kernel.pack("call", {**CALL, "args": [encoded]}, blobs))
+        made.append(kernel.pack("call", {**FINAL, "kwargs": {"b": encoded}}, blobs))
     held = [{"$": "host", "id": "ff"}, {"$": "code", "n": 1}]
-    made.append(kernel.pack("call", {**call, "args": held, "on": "ff", "alone": True}))
+    made.append(kernel.pack("call", {**CALL, "args": held, "on": "ff"}))
     fault = {"type": "E", "message": "m", "traceback": "t"}
-    made.append(kernel.pack("done", {"id": 1, "v": None, **done, "error": fault}))
-    made.append(kernel.pack("done", {"id": 1, "v": None, **done, "imported": ["numpy"]}))
+    made.append(kernel.pack("done", {**DONE, "error": fault}))
+    made.append(kernel.pack("done", {**DONE, "imported": ["numpy"]}))
     made.append(kernel.pack("out", {"id": 1, "text": "hello\n"}))
     made.append(kernel.pack("ready", {"layers": {"a": 1}, "versions": {"python": "3"}}))
     made.append(kernel.pack("failed", {"reason": "none"}))
+    return [b"".join(parts) for parts in made]
+
+
+def encoded_value(value: object) -> tuple[object, list[kernel.Blob]]:
+    return kernel.encode(value, stay=kernel.stand_in)
+
+
+def large(count: int) -> list[bytes]:
+    """Frames of some hundred thousand bytes."""
+    honest = map(encoded_value, large_values(count))
+    made = [
+        kernel.pack("done", {**DONE, "v": encoded}, blobs)
+        for encoded, blobs in [*honest, *hostile(16 * count)]
+    ]
+    marks = b"," * (kernel.MAX_MARKS + 1) + b'\\"' * (10 * count)
+    made.append([len(marks).to_bytes(4, "little") + bytes(4) + marks])
     return [b"".join(parts) for parts in made]
 
 
@@ -135,38 +220,56 @@ ODD: list[object] = [
 ]
 
 
+def opened(frame: bytes) -> tuple[dict[str, Any], bytes]:
+    """Returns the fields of a frame, and its blobs."""
+    size = int.from_bytes(frame[:4], "little")
+    return json.loads(frame[8 : 8 + size].decode("utf-8", "surrogatepass")), frame[8 + size :]
+
+
+def closed(fields: dict[str, Any], blobs: bytes) -> bytes:
+    text = json.dumps(fields, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    return len(text).to_bytes(4, "little") + len(blobs).to_bytes(4, "little") + text + blobs
+
+
+def somewhere(chance: random.Random, fields: dict[str, Any]) -> tuple[Any, Any]:
+    """Returns a list or dict within a frame, and the place of an item in it."""
+    holder: Any = fields
+    key: Any = chance.choice(list(fields))
+    while isinstance(holder[key], dict | list) and holder[key] and chance.random() < 0.8:
+        holder = holder[key]
+        key = (
+            chance.choice(list(holder))
+            if isinstance(holder, dict)
+            else chance.randrange(len(holder))
+        )
+    return holder, key
+
+
 def spoil_fields(chance: random.Random, frame: bytes) -> Bytes:
     """Changes what the text of the frame says, so that it still is one."""
-    size = int.from_bytes(frame[:4], "little")
-    fields = json.loads(frame[8 : 8 + size].decode("utf-8", "surrogatepass"))
-    blobs = frame[8 + size :]
+    fields, blobs = opened(frame)
     for _ in range(chance.randint(1, 3)):
-        holder: Any = fields
-        key: Any = chance.choice(list(fields))
-        while isinstance(holder[key], dict | list) and holder[key] and chance.random() < 0.8:
-            holder = holder[key]
-            key = (
-                chance.choice(list(holder))
-                if isinstance(holder, dict)
-                else chance.randrange(len(holder))
-            )
-        match chance.randrange(4):
+        holder, key = somewhere(chance, fields)
+        match chance.randrange(6):
             case 0 if isinstance(holder, dict) and len(holder) > 1:
                 del holder[key]
             case 1 if isinstance(holder, dict):
-                holder[chance.choice(["$", "v", "i", "k", "n", "s", "t", "rows", "id"])] = holder[
-                    key
-                ]
+                names = ["$", "v", "i", "k", "n", "s", "t", "rows", "id", "codes", "names"]
+                holder[chance.choice(names)] = holder[key]
             case 2:
                 holder[key] = [holder[key]]
+            case 3 if isinstance(holder, list) and len(holder) < 50:
+                holder *= chance.randint(2, 20)
+            case 4:
+                other, place = somewhere(chance, fields)
+                holder[key] = copy.deepcopy(other[place])
             case _:
                 holder[key] = copy.deepcopy(chance.choice(ODD))
         if not fields:
             break
-    text = json.dumps(fields, ensure_ascii=False).encode("utf-8", "surrogatepass")
     if chance.random() < 0.1:
         blobs = blobs[: len(blobs) // 2]
-    return len(text).to_bytes(4, "little") + len(blobs).to_bytes(4, "little") + text + blobs
+    return closed(fields, blobs)
 
 
 def spoiled(part: int, frames: list[bytes], count: int) -> Iterator[Bytes]:
@@ -203,18 +306,27 @@ def kernel_reads(frame: Bytes) -> None:
             message.value("v")
 
 
+def test_honest_frames_are_read() -> None:
+    for value in [*values(), *large_values(1_000)]:
+        encoded, blobs = encoded_value(value)
+        made = Session()
+        made.feed(READY)
+        made.execute(1, "1")
+        (event,) = made.feed(b"".join(kernel.pack("done", {**DONE, "v": encoded}, blobs)))
+        assert isinstance(event, Finished)
+
+
 @pytest.mark.filterwarnings("ignore::Warning")  # of numpy and pandas, about odd but honest values
 @pytest.mark.parametrize("part", range(PARTS))
 def test_the_host_gets_ordinary_errors(part: int) -> None:
-    frames = genuine()
-    check(part, frames, host_reads, EACH)
+    check(part, genuine(), host_reads, CHANGES // PARTS)
 
 
 @pytest.mark.filterwarnings("ignore::Warning")
 @pytest.mark.parametrize(("part", "reads"), [(100, starting_host_reads), (101, kernel_reads)])
 def test_so_do_a_host_that_waits_and_a_kernel(part: int, reads: Callable[[Bytes], None]) -> None:
     frames = orders() if reads is kernel_reads else genuine()
-    check(part, frames, reads, EACH)
+    check(part, frames, reads, CHANGES // PARTS)
 
 
 def check(part: int, frames: list[bytes], reads: Callable[[Bytes], None], count: int) -> None:
@@ -225,7 +337,43 @@ def check(part: int, frames: list[bytes], reads: Callable[[Bytes], None], count:
     gc.collect()
     before, size = (children(os.getpid()), descriptors()), resident()
     for changed in spoiled(part, frames, count):
-        reads(changed)
+        assert_bounded_time(reads, changed)
     gc.collect()
     assert (children(os.getpid()), descriptors()) == before
     assert resident() - size < MOST_GROWTH
+
+
+def assert_bounded_time(reads: Callable[[Bytes], None], frame: Bytes) -> None:
+    start = time.thread_time()
+    reads(frame)
+    spent = time.thread_time() - start
+    assert spent < MOST_SECONDS + MOST_SECONDS_PER_BYTE * len(frame), bytes(frame[:2_000])
+
+
+@pytest.fixture(scope="module")
+def large_frames() -> list[bytes]:
+    return large(5_000)
+
+
+@pytest.mark.filterwarnings("ignore::Warning")
+@pytest.mark.parametrize("part", range(200, 200 + PARTS))
+def test_large_frames_cost_in_proportion(part: int, large_frames: list[bytes]) -> None:
+    chance = random.Random(part)
+    # Each comes as it is in one of the parts.
+    for frame in large_frames[part - 200 :: PARTS]:
+        assert_bounded_cost(frame)
+    for _ in range(CHANGES // ONE_LARGE_IN // PARTS):
+        frame = chance.choice(large_frames)
+        with contextlib.suppress(ValueError):  # what is no JSON
+            assert_bounded_cost(spoil_fields(chance, frame))
+
+
+def assert_bounded_cost(frame: Bytes) -> None:
+    assert_bounded_time(host_reads, frame)
+    tracemalloc.start()
+    try:
+        host_reads(frame)
+        taken = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert taken < MOST_BYTES + MOST_BYTES_PER_BYTE * len(frame), bytes(frame[:2_000])
