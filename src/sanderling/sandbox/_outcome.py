@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sanderling._show import text_of
 from sanderling.errors import (
     InterpreterError,
     SandboxCrashed,
@@ -107,7 +108,7 @@ def final_result(
         answer: The answer.
         logs: What the code printed.
         threads: How many threads of the code still run.
-        text: What the sandbox says of the answer; `str` has to say it where this is None.
+        text: What the sandbox says of the answer; None where the host has made it.
     """
-    text = kernel.show(answer) if text is None else text
+    text = kernel.show(text_of(answer)) if text is None else text
     return CodeResult(answer, text, logs, is_final_answer=True, threads=threads)
