@@ -66,6 +66,7 @@ class AnthropicModel(ApiModel):
 
     model_id: str
     provider: ClassVar[str] = "anthropic"
+    _with_key = frozenset({"base_url"})
 
     def __init__(
         self,

@@ -33,14 +33,15 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from sanderling.errors import AgentGenerationError, MissingExtraError
+from sanderling._secrets import environment_secrets, secret_values
+from sanderling.errors import MissingExtraError
 
 from ._arguments import as_settings, check_more_than_0, check_text
 from ._base import Model, ToolLike, as_delta
 from ._capabilities import Capabilities, capabilities_of
 from ._clients import Clients
 from ._copies import Shared
-from ._failures import Asked, Failure, Fault, explained, short
+from ._failures import Asked, Failure, masked_error
 from ._limits import RequestLimits
 from ._messages import roles_of
 from ._profile import ModelProfile, as_profile, profile_setting
@@ -416,14 +417,22 @@ class ApiModel(Model):
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        """Turns the errors of the package into ours."""
+        """Turns the errors of the package into ours, and masks secrets in what the server said."""
         try:
             yield
-        except (AgentGenerationError, MissingExtraError):
+        except MissingExtraError:
             raise
         except Exception as error:
-            failure = self._failure(error) or Failure(Fault.OTHER, short(error))
-            raise explained(failure, self._asked()) from error
+            ours = masked_error(error, self._failure, self._asked, self._secrets())
+            if ours is error:
+                raise
+            raise ours from ours.__cause__
+
+    def _secrets(self) -> set[str]:
+        """Returns the secrets that a server may have been sent."""
+        key = getattr(self._given_client, "api_key", None)
+        given = secret_values({**self._settings(), "api_key": key}, self.secret_settings)
+        return {*given, *environment_secrets()}
 
     def _settings(self) -> dict[str, object]:
         given: dict[str, object] = {

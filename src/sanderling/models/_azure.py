@@ -46,6 +46,9 @@ class AzureOpenAIModel(OpenAIModel):
     """
 
     provider: ClassVar[str] = "azure"
+    form_settings = OpenAIModel.form_settings | {"api_version"}
+    # With a key passed in, older packages still send AZURE_OPENAI_AD_TOKEN.
+    _with_key = frozenset()
 
     def __init__(
         self,

@@ -71,6 +71,7 @@ class GeminiModel(ApiModel):
 
     model_id: str
     provider: ClassVar[str] = "gemini"
+    _with_key = frozenset({"base_url"})
 
     def __init__(
         self,

@@ -54,6 +54,8 @@ class OpenAIModel(ChatCompletionsModel):
 
     model_id: str
     provider: ClassVar[str] = "openai"
+    form_settings = ChatCompletionsModel.form_settings | {"organization", "project"}
+    _with_key = frozenset({"api_base"})
 
     def __init__(
         self,

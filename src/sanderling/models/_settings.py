@@ -5,24 +5,17 @@ from __future__ import annotations
 import copy
 import enum
 import inspect
-import re
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+from sanderling._secrets import is_secret, without_secrets
 
 if TYPE_CHECKING:
     from sanderling.messages import JSONObject, JSONValue
 
-_SECRET = re.compile(
-    r"(api|access|private|subscription)[-_]?key(?![-_]?id)|secret|passw|authorization|credential"
-    r"|cookie|(^|[-_])(token|auth|signature|sig)$",
-    re.I,
-)
-# Whatever the name of a header is.
-_SECRET_TEXT = re.compile(r"(Bearer|Basic) \S+$", re.I)
-# Fields of a JSON schema are no settings, whatever they are called.
-_FIELDS = "properties"
+# In these parts of a JSON schema names are those of fields, whatever they are called.
+_FIELDS = frozenset({"properties", "patternProperties", "$defs", "definitions"})
 
 
 class _Removal(enum.Enum):
@@ -42,17 +35,22 @@ _REMOVED = {"$": "REMOVE_PARAMETER"}
 MISSING_SECRETS: Final = "missing_secrets"
 
 
-def saved(owner: str, settings: Mapping[str, object]) -> JSONObject:
+def saved(owner: str, settings: Mapping[str, object], declared: Collection[str] = ()) -> JSONObject:
     """Returns the JSON form of settings, without those that hold secrets.
 
     What has no JSON form, such as an HTTP client, is left out with a warning.
+
+    Args:
+        owner: Whose settings they are, for the warning.
+        settings: The settings.
+        declared: The names of those that are secret whatever they look like.
     """
     data: JSONObject = {}
     for name, value in settings.items():
-        if _is_secret(name, value):
+        if is_secret(name, value, declared):
             continue
         try:
-            data[name] = _json(value)
+            data[name] = _json(value, declared)
         except TypeError:
             warnings.warn(
                 f"{name!r} of {owner} is a {type(value).__name__}, which has no JSON form: it is "
@@ -62,7 +60,7 @@ def saved(owner: str, settings: Mapping[str, object]) -> JSONObject:
     return data
 
 
-def secrets_in(settings: object, within: str = "") -> Iterator[str]:
+def secrets_in(settings: object, declared: Collection[str] = (), within: str = "") -> Iterator[str]:
     """Yields the names of the secrets that `saved` leaves out, such as ``"headers.Cookie"``."""
     if isinstance(settings, Mapping):
         items = [(str(name), value) for name, value in settings.items()]
@@ -71,30 +69,14 @@ def secrets_in(settings: object, within: str = "") -> Iterator[str]:
     else:
         return
     for name, value in items:
-        if name == _FIELDS:
+        if name in _FIELDS:
             continue
-        if not _is_secret(name, value):
-            yield from secrets_in(value, f"{within}{name}.")
+        if not is_secret(name, value, declared):
+            yield from secrets_in(value, declared, f"{within}{name}.")
             if isinstance(value, str) and without_secrets(value) != value:
                 yield f"{within}{name}"
         elif value is not None:
             yield f"{within}{name}"
-
-
-def without_secrets(text: str) -> str:
-    """Returns a web address without the secrets in it, and any other text as it is."""
-    if not text.startswith(("http://", "https://")):
-        return text
-    try:
-        parts = urlsplit(text)
-    except ValueError:  # it is none, and no server is reached by it
-        return text
-    host = parts.netloc.rpartition("@")[2]
-    held = parse_qsl(parts.query, keep_blank_values=True)
-    kept = [each for each in held if each[0] != "key" and not _SECRET.search(each[0])]
-    if host == parts.netloc and kept == held:
-        return text
-    return urlunsplit(parts._replace(netloc=host, query=urlencode(kept)))
 
 
 def warn_of_missing(
@@ -157,13 +139,7 @@ def loaded(settings: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _is_secret(name: str, value: object) -> bool:
-    return bool(
-        _SECRET.search(name) or (isinstance(value, str) and _SECRET_TEXT.match(value.strip()))
-    )
-
-
-def _json(value: object) -> JSONValue:
+def _json(value: object, declared: Collection[str]) -> JSONValue:
     if isinstance(value, str):
         return without_secrets(value)
     if value is None or isinstance(value, bool | int | float):
@@ -172,16 +148,20 @@ def _json(value: object) -> JSONValue:
         return _REMOVED
     if isinstance(value, Mapping):
         return {
-            str(key): _fields(item) if key == _FIELDS else _json(item)
-            for key, item in value.items()
-            if not _is_secret(str(key), item)
+            str(name): _fields(item, declared) if name in _FIELDS else _json(item, declared)
+            for name, item in value.items()
+            if not is_secret(str(name), item, declared)
         }
     if isinstance(value, list | tuple):
-        return [None if _is_secret("", item) else _json(item) for item in value]
+        return [None if is_secret("", item) else _json(item, declared) for item in value]
     raise TypeError(type(value).__name__)
 
 
-def _fields(value: object) -> JSONValue:
+def _fields(value: object, declared: Collection[str]) -> JSONValue:
     if not isinstance(value, Mapping):
-        return _json(value)
-    return {str(name): _json(schema) for name, schema in value.items()}
+        return _json(value, declared)
+    return {
+        str(name): _json(schema, declared)
+        for name, schema in value.items()
+        if not is_secret("", schema)
+    }
