@@ -157,7 +157,12 @@ def _model_from(data: Mapping[str, Any] | None) -> Model:
                 f"there is no model class {name!r:.80}: give the model, as "
                 "from_dict(data, model=...)"
             ) from None
-    loaded: Model = known.from_dict((data or {}).get("data") or {})
+    try:
+        loaded: Model = known.from_dict((data or {}).get("data") or {})
+    except ValueError as error:
+        raise ValueError(
+            f"the model of the form: {error} Then give it to the agent: from_dict(data, model=...)"
+        ) from error
     return loaded
 
 

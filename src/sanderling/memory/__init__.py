@@ -9,7 +9,6 @@ from ._forms import (
     image_forms,
     images_of,
     json_form,
-    message_of,
     value_of,
 )
 from ._history import History
@@ -44,7 +43,6 @@ __all__ = [
     "images_of",
     "joined_observations",
     "json_form",
-    "message_of",
     "recalled",
     "value_of",
 ]

@@ -14,17 +14,7 @@ from sanderling.messages import (
 )
 
 from ._capabilities import Capabilities, capabilities_of
-from ._form import FORM_SETTINGS, check_form
-from ._settings import (
-    MISSING_SECRETS,
-    REMOVE_PARAMETER,
-    check_taken,
-    loaded,
-    saved,
-    secrets_in,
-    warn_of_missing,
-    with_given,
-)
+from ._settings import FORM_SETTINGS, REMOVE_PARAMETER
 from ._tool_calls import with_tool_calls
 
 if TYPE_CHECKING:
@@ -226,6 +216,8 @@ class Model:
         A class with an ``__init__`` of its own returns the arguments of that instead. Secrets are
         left out, and named under ``missing_secrets``.
         """
+        from ._form import MISSING_SECRETS, saved, secrets_in
+
         settings = self._settings()
         declared = self.secret_settings
         data = saved(type(self).__name__, settings, declared)
@@ -247,6 +239,15 @@ class Model:
             TypeError: What was saved is not what ``__init__`` takes: a class with an ``__init__``
                 of its own has a ``to_dict`` of its own as well.
         """
+        from ._form import (
+            MISSING_SECRETS,
+            check_form,
+            check_taken,
+            loaded,
+            warn_of_missing,
+            with_given,
+        )
+
         check_form(cls, data, given)
         settings = with_given(loaded(data), given)
         missing = warn_of_missing(cls.__name__, settings.pop(MISSING_SECRETS, ()), given)

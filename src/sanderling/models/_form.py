@@ -1,81 +1,95 @@
-"""Which settings a saved model may choose, and which only the program that loads it."""
+"""What a model is made of, as data that is saved and loaded: without secrets, and without trust."""
 
 from __future__ import annotations
 
+import copy
 import inspect
-from collections.abc import Mapping
+import warnings
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from ._settings import MISSING_SECRETS, secrets_in
+from sanderling._secrets import is_secret, without_secrets
+
+from ._settings import REMOVE_PARAMETER, REQUEST_PARAMETERS
 
 if TYPE_CHECKING:
+    from sanderling.messages import JSONObject, JSONValue
+
     from ._base import Model
 
-# What says how a reply is written, and nothing else: no addresses, headers, keys, files or code.
-_REQUEST: Final = frozenset(
-    (
-        "additionalModelRequestFields",
-        "do_sample",
-        "extra_body",
-        "frequency_penalty",
-        "grammar",
-        "inferenceConfig",
-        "logit_bias",
-        "logprobs",
-        "max_completion_tokens",
-        "max_new_tokens",
-        "max_output_tokens",
-        "max_tokens",
-        "min_p",
-        "modalities",
-        "n",
-        "num_beams",
-        "num_ctx",
-        "output_config",
-        "parallel_tool_calls",
-        "performanceConfig",
-        "presence_penalty",
-        "prompt_cache_key",
-        "reasoning_effort",
-        "repetition_penalty",
-        "response_format",
-        "response_logprobs",
-        "seed",
-        "serviceTier",
-        "service_tier",
-        "stop",
-        "stop_sequences",
-        "store",
-        "stream_options",
-        "temperature",
-        "thinking",
-        "thinking_config",
-        "tool_choice",
-        "top_k",
-        "top_logprobs",
-        "top_p",
-        "typical_p",
-        "user",
-        "verbosity",
-    )
-)
-FORM_SETTINGS: Final = _REQUEST | frozenset(
-    (
-        "capabilities",
-        "custom_role_conversions",
-        "flatten_messages_as_text",
-        "max_concurrent_requests",
-        "model_id",
-        "profile",
-        "requests_per_minute",
-        "retry",
-        "timeout",
-        "tool_arguments_key",
-        "tool_name_key",
-    )
-)
+# In these parts of a JSON schema names are those of fields, whatever they are called.
+_FIELDS = frozenset({"properties", "patternProperties", "$defs", "definitions"})
+
+# How REMOVE_PARAMETER is written in JSON.
+_REMOVED = {"$": "REMOVE_PARAMETER"}
+
+#: The key of a model's JSON form that names the secrets which are not in it.
+MISSING_SECRETS: Final = "missing_secrets"
+
+# Arguments that are the key of the server.
 _KEYS: Final = ("api_key", "token")
 _MAX_SHOWN: Final = 200
+
+
+def saved(owner: str, settings: Mapping[str, object], declared: Collection[str] = ()) -> JSONObject:
+    """Returns the JSON form of settings, without those that hold secrets.
+
+    What has no JSON form, such as an HTTP client, is left out with a warning.
+
+    Args:
+        owner: Whose settings they are, for the warning.
+        settings: The settings.
+        declared: The names of those that are secret whatever they look like.
+    """
+    data: JSONObject = {}
+    for name, value in settings.items():
+        if is_secret(name, value, declared):
+            continue
+        try:
+            data[name] = _json(value, declared)
+        except TypeError:
+            warnings.warn(
+                f"{name!r} of {owner} is a {type(value).__name__}, which has no JSON form: it is "
+                "not saved. Give it again after loading.",
+                stacklevel=3,
+            )
+    return data
+
+
+def secrets_in(settings: object, declared: Collection[str] = (), within: str = "") -> Iterator[str]:
+    """Yields the names of the secrets that `saved` leaves out, such as ``"headers.Cookie"``."""
+    if isinstance(settings, Mapping):
+        items = [(str(name), value) for name, value in settings.items()]
+    elif isinstance(settings, list | tuple):
+        items = [(str(place), value) for place, value in enumerate(settings)]
+    else:
+        return
+    for name, value in items:
+        if name in _FIELDS:
+            continue
+        if not is_secret(name, value, declared):
+            yield from secrets_in(value, declared, f"{within}{name}.")
+            if isinstance(value, str) and without_secrets(value) != value:
+                yield f"{within}{name}"
+        elif value is not None:
+            yield f"{within}{name}"
+
+
+def warn_of_missing(
+    owner: str, names: Iterable[str], given: Mapping[str, object]
+) -> tuple[str, ...]:
+    """Returns those of the named secrets that were not given again, and warns of them."""
+    missing = tuple(
+        name for name in names if name not in given and name.partition(".")[0] not in given
+    )
+    if missing:
+        warnings.warn(
+            f"This {owner} was saved without its secrets: {', '.join(missing)}. Give them again, "
+            f"as in {owner}.from_dict(data, **{{{missing[0]!r}: ...}}), or keep keys in the "
+            "environment variables of their provider.",
+            stacklevel=3,
+        )
+    return missing
 
 
 def check_form(kind: type[Model], form: Mapping[str, Any], arguments: Mapping[str, object]) -> None:
@@ -111,6 +125,79 @@ def check_form(kind: type[Model], form: Mapping[str, Any], arguments: Mapping[st
     )
 
 
+def check_taken(kind: type, settings: Mapping[str, object]) -> None:
+    """Checks that a class can be made with settings that were saved.
+
+    Raises:
+        TypeError: It takes others.
+    """
+    try:
+        inspect.signature(kind).bind(**settings)
+    except TypeError as error:
+        raise TypeError(
+            f"{kind.__name__} cannot be made from what was saved ({', '.join(settings)}): {error}. "
+            f"Give what is missing: from_dict(data, name=value). If {kind.__name__} has an "
+            "__init__ of its own, give it a method to_dict(self) as well, which returns the "
+            "arguments of that as a dict, by name, without secrets."
+        ) from None
+
+
+def with_given(settings: Mapping[str, Any], given: Mapping[str, object]) -> dict[str, Any]:
+    """Returns the settings with others that win; ``"headers.Cookie"`` is the place of one within.
+
+    Raises:
+        ValueError: There is no such place.
+    """
+    joined: dict[str, Any] = copy.deepcopy(dict(settings))
+    for path, value in given.items():
+        *way, name = path.split(".")
+        place: Any = joined
+        try:
+            for step in way:
+                key = int(step) if isinstance(place, list) else step
+                place[key] = copy.copy(place[key])  # it may be the caller's
+                place = place[key]
+            place[int(name) if isinstance(place, list) else name] = value
+        except (KeyError, IndexError, ValueError, TypeError) as error:
+            raise ValueError(f"the settings have no place {path!r}") from error
+    return joined
+
+
+def loaded(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the settings that `saved` wrote."""
+    return {
+        name: REMOVE_PARAMETER if value == _REMOVED else value for name, value in settings.items()
+    }
+
+
+def _json(value: object, declared: Collection[str]) -> JSONValue:
+    if isinstance(value, str):
+        return without_secrets(value)
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    if value is REMOVE_PARAMETER:
+        return _REMOVED
+    if isinstance(value, Mapping):
+        return {
+            str(name): _fields(item, declared) if name in _FIELDS else _json(item, declared)
+            for name, item in value.items()
+            if not is_secret(str(name), item, declared)
+        }
+    if isinstance(value, list | tuple):
+        return [None if is_secret("", item) else _json(item, declared) for item in value]
+    raise TypeError(type(value).__name__)
+
+
+def _fields(value: object, declared: Collection[str]) -> JSONValue:
+    if not isinstance(value, Mapping):
+        return _json(value, declared)
+    return {
+        str(name): _json(schema, declared)
+        for name, schema in value.items()
+        if not is_secret("", schema)
+    }
+
+
 def _shown(name: str, value: object) -> str:
     has_secrets = next(secrets_in({name: value}), None) is not None
     return "..." if has_secrets else repr(value)[:_MAX_SHOWN]
@@ -129,5 +216,5 @@ def _reaches_further(name: str, value: object) -> bool:
         case "model_id", str(model_id):
             return "://" in model_id  # some packages take it for the address of the server
         case "profile", {"options": {**options}}:
-            return not options.keys() <= _REQUEST
+            return not options.keys() <= REQUEST_PARAMETERS
     return False

@@ -32,9 +32,9 @@ from sanderling.messages import ChatMessage, ChatMessageStreamDelta, agglomerate
 
 from ._base import Model, ToolLike, given_arguments
 from ._copies import OwnLock, Shared
+from ._form import saved
 from ._profile import as_profile
 from ._scripted import spelled
-from ._settings import saved
 
 if TYPE_CHECKING:
     from sanderling.messages import JSONObject, JSONValue, MessageLike
