@@ -24,6 +24,8 @@ _NAME = re.compile(
     r"|(key|token|auth|dsn)$|(^|[-_.])(signature|sig)$",
     re.I,
 )
+# In these parts of a JSON schema names are those of fields, whatever they are called.
+_FIELDS = frozenset({"properties", "patternProperties", "$defs", "definitions"})
 _NO_SECRETS = frozenset({"tool_name_key", "tool_arguments_key", "prompt_cache_key"})
 _ENVIRONMENT = re.compile(r"(^|_)(api_?key|key|token|secret|password|passwd|passphrase)(_|$)", re.I)
 
@@ -82,6 +84,41 @@ def without_secrets(text: str) -> str:
     return urlunsplit(parts._replace(netloc=host, query=urlencode(kept)))
 
 
+def settings_without_secrets(
+    settings: Mapping[str, object], declared: Collection[str] = ()
+) -> dict[str, object]:
+    """Returns settings without those that are secret, at any depth.
+
+    Args:
+        settings: The settings; in an address only the secret is left out.
+        declared: The names of those that are secret whatever they look like.
+    """
+    return {
+        str(name): _fields(value, declared) if name in _FIELDS else _stripped(value, declared)
+        for name, value in settings.items()
+        if not is_secret(str(name), value, declared)
+    }
+
+
+def secrets_in(settings: object, declared: Collection[str] = (), within: str = "") -> Iterator[str]:
+    """Yields the names of what `settings_without_secrets` leaves out: ``"headers.Cookie"``."""
+    if isinstance(settings, Mapping):
+        items = [(str(name), value) for name, value in settings.items()]
+    elif isinstance(settings, list | tuple):
+        items = [(str(place), value) for place, value in enumerate(settings)]
+    else:
+        return
+    for name, value in items:
+        if name in _FIELDS:
+            continue
+        if not is_secret(name, value, declared):
+            yield from secrets_in(value, declared, f"{within}{name}.")
+            if isinstance(value, str) and without_secrets(value) != value:
+                yield f"{within}{name}"
+        elif value is not None:
+            yield f"{within}{name}"
+
+
 def masked(text: str, known: Iterable[str] = ()) -> str:
     """Returns a text with `MASK` in the place of what looks like a secret.
 
@@ -113,6 +150,27 @@ def environment_secrets() -> Iterator[str]:
         is_place = "://" in value or value.startswith("/")  # of a file that holds the secret
         if _ENVIRONMENT.search(name) and len(value) >= _BEGINNING and not is_place:
             yield value
+
+
+def _stripped(value: object, declared: Collection[str]) -> object:
+    if isinstance(value, str):
+        return without_secrets(value)
+    if isinstance(value, Mapping):
+        return settings_without_secrets(value, declared)
+    if isinstance(value, list | tuple):
+        return [None if is_secret("", item) else _stripped(item, declared) for item in value]
+    return value
+
+
+def _fields(value: object, declared: Collection[str]) -> object:
+    """Returns a part of a JSON schema, where a name makes no secret."""
+    if not isinstance(value, Mapping):
+        return _stripped(value, declared)
+    return {
+        str(name): _stripped(schema, declared)
+        for name, schema in value.items()
+        if not is_secret("", schema)
+    }
 
 
 def _is_secret_name(name: str) -> bool:

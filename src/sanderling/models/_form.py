@@ -5,10 +5,10 @@ from __future__ import annotations
 import copy
 import inspect
 import warnings
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from sanderling._secrets import is_secret, without_secrets
+from sanderling._secrets import secrets_in, settings_without_secrets
 
 from ._settings import REMOVE_PARAMETER, REQUEST_PARAMETERS
 
@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from sanderling.messages import JSONObject, JSONValue
 
     from ._base import Model
-
-# In these parts of a JSON schema names are those of fields, whatever they are called.
-_FIELDS = frozenset({"properties", "patternProperties", "$defs", "definitions"})
 
 # How REMOVE_PARAMETER is written in JSON.
 _REMOVED = {"$": "REMOVE_PARAMETER"}
@@ -42,11 +39,9 @@ def saved(owner: str, settings: Mapping[str, object], declared: Collection[str] 
         declared: The names of those that are secret whatever they look like.
     """
     data: JSONObject = {}
-    for name, value in settings.items():
-        if is_secret(name, value, declared):
-            continue
+    for name, value in settings_without_secrets(settings, declared).items():
         try:
-            data[name] = _json(value, declared)
+            data[name] = _json(value)
         except TypeError:
             warnings.warn(
                 f"{name!r} of {owner} is a {type(value).__name__}, which has no JSON form: it is "
@@ -54,25 +49,6 @@ def saved(owner: str, settings: Mapping[str, object], declared: Collection[str] 
                 stacklevel=3,
             )
     return data
-
-
-def secrets_in(settings: object, declared: Collection[str] = (), within: str = "") -> Iterator[str]:
-    """Yields the names of the secrets that `saved` leaves out, such as ``"headers.Cookie"``."""
-    if isinstance(settings, Mapping):
-        items = [(str(name), value) for name, value in settings.items()]
-    elif isinstance(settings, list | tuple):
-        items = [(str(place), value) for place, value in enumerate(settings)]
-    else:
-        return
-    for name, value in items:
-        if name in _FIELDS:
-            continue
-        if not is_secret(name, value, declared):
-            yield from secrets_in(value, declared, f"{within}{name}.")
-            if isinstance(value, str) and without_secrets(value) != value:
-                yield f"{within}{name}"
-        elif value is not None:
-            yield f"{within}{name}"
 
 
 def warn_of_missing(
@@ -170,32 +146,16 @@ def loaded(settings: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _json(value: object, declared: Collection[str]) -> JSONValue:
-    if isinstance(value, str):
-        return without_secrets(value)
-    if value is None or isinstance(value, bool | int | float):
+def _json(value: object) -> JSONValue:
+    if value is None or isinstance(value, bool | int | float | str):
         return value
     if value is REMOVE_PARAMETER:
         return _REMOVED
     if isinstance(value, Mapping):
-        return {
-            str(name): _fields(item, declared) if name in _FIELDS else _json(item, declared)
-            for name, item in value.items()
-            if not is_secret(str(name), item, declared)
-        }
+        return {str(name): _json(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [None if is_secret("", item) else _json(item, declared) for item in value]
+        return [_json(item) for item in value]
     raise TypeError(type(value).__name__)
-
-
-def _fields(value: object, declared: Collection[str]) -> JSONValue:
-    if not isinstance(value, Mapping):
-        return _json(value, declared)
-    return {
-        str(name): _json(schema, declared)
-        for name, schema in value.items()
-        if not is_secret("", schema)
-    }
 
 
 def _shown(name: str, value: object) -> str:
