@@ -14,6 +14,10 @@ from sanderling.sandbox import LocalPythonExecutor
 QUIET: dict[str, Any] = {"verbosity_level": LogLevel.OFF}
 
 
+def usual_form() -> dict[str, Any]:
+    return CodeAgent([], OpenAIModel("m"), **QUIET).to_dict()
+
+
 def test_an_agent_in_the_usual_place_comes_back_without_further_ado() -> None:
     made = CodeAgent([], OpenAIModel("gpt-5", temperature=0.5), max_steps=3, **QUIET)
     data = json.loads(json.dumps(made.to_dict()))
@@ -41,12 +45,12 @@ def test_an_agent_in_the_usual_place_comes_back_without_further_ado() -> None:
 def test_a_form_cannot_weaken_the_walls_nor_send_keys_elsewhere(
     settings: dict[str, Any], told: str
 ) -> None:
-    form = {**CodeAgent([], OpenAIModel("m"), **QUIET).to_dict(), **settings}
+    form = {**usual_form(), **settings}
     with pytest.raises(ValueError, match=told):
         CodeAgent.from_dict(form)
     child = {**form, "name": "child", "description": "Helps."}
     parent = {
-        **CodeAgent([], OpenAIModel("m"), **QUIET).to_dict(),
+        **usual_form(),
         "managed_agents": {"child": child},
     }
     with pytest.raises(ValueError, match=rf"a managed agent of the form: .*{told}"):
@@ -55,7 +59,7 @@ def test_a_form_cannot_weaken_the_walls_nor_send_keys_elsewhere(
 
 def test_what_a_form_may_not_choose_can_be_passed() -> None:
     form = {
-        **CodeAgent([], OpenAIModel("m"), **QUIET).to_dict(),
+        **usual_form(),
         "executor_type": "inprocess",
         "executor_kwargs": {"timeout_seconds": 5},
     }

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
+from sanderling.errors import AgentGenerationError
 from sanderling.messages import ChatMessage, MessageRole
 from sanderling.models import (
     MODEL_REGISTRY,
@@ -77,14 +79,11 @@ def test_the_key_of_the_environment_goes_to_no_address_of_a_form() -> None:
 @pytest.mark.parametrize("kind", [OpenAIModel, AnthropicModel, InferenceClientModel])
 def test_a_key_that_is_passed_is_the_only_one_that_is_sent(kind: type[Model]) -> None:
     with serving(says("Hello")) as server:
-        name, address = (
-            ("api_base", server.url) if kind is OpenAIModel else ("base_url", server.address)
-        )
-        model = kind.from_dict({"model_id": "m", name: address, "retry": False}, api_key="theirs")
-        try:
+        name = "api_base" if kind is OpenAIModel else "base_url"
+        form = {"model_id": "m", name: server.url, "retry": False}
+        model = kind.from_dict(form, api_key="theirs")
+        with suppress(AgentGenerationError):  # not all speak what this server does
             model.generate(HELLO)
-        except Exception:
-            pass
     (request,) = server.requests
     assert "theirs" in str(request.headers)
     assert "sk-of-the-environment" not in str(request.headers)
