@@ -25,6 +25,7 @@ from sanderling.messages import (
     TokenUsage,
     agglomerate_stream_deltas,
 )
+from support.growth import assert_linear
 
 
 def png(colour: str = "red") -> bytes:
@@ -252,3 +253,14 @@ def test_a_tool_call_that_never_gets_a_name_is_left_to_the_reader() -> None:
     piece = ChatMessageToolCallStreamDelta(index=0, id="a")
     message = agglomerate_stream_deltas([ChatMessageStreamDelta(tool_calls=[piece])])
     assert [(call.id, call.function.name) for call in message.tool_calls or ()] == [("a", "")]
+
+
+def test_pieces_of_a_call_are_joined_in_time_in_proportion() -> None:
+    def joined(count: int) -> ChatMessage:
+        function = ChatMessageToolCallFunction("ten chars.", "")
+        piece = ChatMessageToolCallStreamDelta(0, "1", None, function)
+        return agglomerate_stream_deltas([ChatMessageStreamDelta(tool_calls=[piece])] * count)
+
+    assert_linear(joined, 40_000)
+    (call,) = joined(3).tool_calls or ()
+    assert call.function.arguments == "ten chars." * 3

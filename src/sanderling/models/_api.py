@@ -38,6 +38,7 @@ from sanderling.errors import MissingExtraError
 
 from ._arguments import as_settings, check_more_than_0, check_text
 from ._base import Model, ToolLike, as_delta
+from ._bounds import ReplyBounds
 from ._capabilities import Capabilities, capabilities_of
 from ._clients import Clients
 from ._copies import Shared
@@ -366,7 +367,7 @@ class ApiModel(Model):
 
         def attempt() -> ChatMessage:
             with self._explained(), self._limits.request():
-                return self._read(self._send(request))
+                return ReplyBounds().whole(self._read(self._send(request)))
 
         return cut_at_stop(self._retries.call(attempt), self._unsent(question, request))
 
@@ -377,31 +378,31 @@ class ApiModel(Model):
         async def attempt() -> ChatMessage:
             with self._explained():
                 async with self._limits.arequest():
-                    return self._read(await send(self, request))
+                    return ReplyBounds().whole(self._read(await send(self, request)))
 
         return cut_at_stop(await self._retries.acall(attempt), self._unsent(question, request))
 
     def _deltas(self, request: dict[str, Any]) -> Generator[ChatMessageStreamDelta, None, None]:
-        reader = self._reader()
+        reader, bounds = self._reader(), ReplyBounds()
         with self._explained(), self._limits.request():
             with self._open(request) as chunks:
                 for chunk in chunks:
                     if (delta := reader.feed(chunk)) is not None:
-                        yield delta
+                        yield bounds.add(delta)
             if (last := reader.end()) is not None:
                 yield last
 
     async def _adeltas(
         self, request: dict[str, Any]
     ) -> AsyncGenerator[ChatMessageStreamDelta, None]:
-        reader = self._reader()
+        reader, bounds = self._reader(), ReplyBounds()
         open_ = ApiModel._aopen if self._given_client is not None else type(self)._aopen
         with self._explained():
             async with self._limits.arequest():
                 async with open_(self, request) as chunks:
                     async for chunk in chunks:
                         if (delta := reader.feed(chunk)) is not None:
-                            yield delta
+                            yield bounds.add(delta)
                 if (last := reader.end()) is not None:
                     yield last
 

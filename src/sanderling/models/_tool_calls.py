@@ -13,6 +13,8 @@ from sanderling._show import quoted
 from sanderling.errors import AgentParsingError
 from sanderling.messages import ChatMessage, ChatMessageToolCall, ChatMessageToolCallFunction
 
+#: Tool calls of one reply.
+MAX_CALLS = 1_000
 _MAX_BROKEN = 200  # objects of a text that may turn out to be none: each costs a look at the rest
 _MAX_LITERAL = 20_000
 _OBJECT = re.compile(r'\{\s*"')
@@ -47,12 +49,17 @@ def parse_json_tool_calls(
         arguments_key: Where it has the arguments.
 
     Raises:
-        AgentParsingError: No object of the text names a tool; the message shows how to do it.
+        AgentParsingError: No object of the text names a tool; the message shows how to do it. Or
+            there are more than 1,000 calls.
     """
     keys = (name_key, arguments_key)
     calls = [call for value in _objects(text) for call in _calls_of(value, keys)]
     if not calls:
         calls = list(_calls_of(_python_literal(text), keys))
+    if len(calls) > MAX_CALLS:
+        raise AgentParsingError(
+            f"Your reply makes {len(calls):,} tool calls, and may make {MAX_CALLS:,}. Make fewer."
+        )
     if not calls:
         raise AgentParsingError(
             f"Your reply calls no tool. {quoted(text)}\n"
