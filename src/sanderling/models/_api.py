@@ -431,9 +431,9 @@ class ApiModel(Model):
 
     def _secrets(self) -> set[str]:
         """Returns the secrets that a server may have been sent."""
-        key = getattr(self._given_client, "api_key", None)
-        given = secret_values({**self._settings(), "api_key": key}, self.secret_settings)
-        return {*given, *environment_secrets()}
+        of_client = {"api_key": getattr(self._given_client, "api_key", None)}
+        settings = [self._settings(), of_client]
+        return {*secret_values(settings, self.secret_settings), *environment_secrets()}
 
     def _settings(self) -> dict[str, object]:
         given: dict[str, object] = {
