@@ -262,5 +262,6 @@ def test_pieces_of_a_call_are_joined_in_time_in_proportion() -> None:
         return agglomerate_stream_deltas([ChatMessageStreamDelta(tool_calls=[piece])] * count)
 
     assert_linear(joined, 40_000)
-    (call,) = joined(3).tool_calls or ()
+    calls = joined(3).tool_calls or []
+    (call,) = calls
     assert call.function.arguments == "ten chars." * 3

@@ -378,7 +378,7 @@ def test_a_parameter_is_secret_where_its_class_says_so() -> None:
 )
 def test_a_form_chooses_nothing_that_it_may_not(settings: dict[str, Any]) -> None:
     (name,) = settings
-    form = {"model_id": "m", **settings}
+    form: dict[str, Any] = {"model_id": "m", **settings}
     with pytest.raises(ValueError, match=rf"sets {name}, .*\.from_dict\(data, {name}=") as told:
         Model.from_dict(form)
     assert "sk-of" not in str(told.value)
@@ -386,7 +386,7 @@ def test_a_form_chooses_nothing_that_it_may_not(settings: dict[str, Any]) -> Non
 
 
 def test_what_a_form_leaves_as_it_is_needs_no_permission() -> None:
-    form = {"model_id": "m", "base_url": None, "client_kwargs": {}, "api_key": None}
+    form: dict[str, Any] = {"model_id": "m", "base_url": None, "client_kwargs": {}, "api_key": None}
     assert Model.from_dict(form).model_id == "m"
 
 

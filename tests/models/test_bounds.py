@@ -81,6 +81,22 @@ def test_a_streamed_reply_has_bounds(
         [bounds.add(each) for each in pieces]
 
 
+def nested(depth: int) -> object:
+    value: object = 1
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+def test_the_arguments_of_a_call_have_levels() -> None:
+    shallow = ChatMessage(MessageRole.ASSISTANT, None, [call(nested(99))])
+    assert ReplyBounds().whole(shallow) is shallow
+    for depth in (100, 100_000):
+        deep = ChatMessage(MessageRole.ASSISTANT, None, [call(nested(depth))])
+        with pytest.raises(AgentGenerationError, match="more than 100 levels"):
+            ReplyBounds().whole(deep)
+
+
 def test_the_blocks_of_a_reply_have_bounds() -> None:
     check_blocks(MAX_BLOCKS)
     with pytest.raises(AgentGenerationError, match="10,000 blocks"):

@@ -216,7 +216,9 @@ class Model:
         A class with an ``__init__`` of its own returns the arguments of that instead. Secrets are
         left out, and named under ``missing_secrets``.
         """
-        from ._form import MISSING_SECRETS, saved, secrets_in
+        from sanderling._secrets import secrets_in
+
+        from ._form import MISSING_SECRETS, saved
 
         settings = self._settings()
         declared = self.secret_settings

@@ -17,8 +17,11 @@ from sanderling.errors import AgentGenerationError
 _BLANK_LINE = re.compile(rb"\r\n\r\n|\n\n|\r\r")
 
 
+_COUNTED: Final = ("bytes", "objects", "items", "lines")
+
+
 class _Counts(NamedTuple):
-    bytes: int = 0
+    size: int = 0
     objects: int = 0
     items: int = 0
     lines: int = 0
@@ -36,7 +39,7 @@ class _Counts(NamedTuple):
         return type(self)(*(one + sign * more for one, more in zip(self, other, strict=True)))
 
     def check(self, limits: _Counts) -> None:
-        for name, count, limit in zip(self._fields, self, limits, strict=True):
+        for name, count, limit in zip(_COUNTED, self, limits, strict=True):
             if count > limit:
                 raise AgentGenerationError(
                     f"The server sent more than an answer may have: {limit:,} {name}. No model "
@@ -45,9 +48,9 @@ class _Counts(NamedTuple):
 
 
 # Twenty times what the longest replies of today have. Text that holds braces and commas counts too.
-_ANSWER: Final = _Counts(bytes=2**24, objects=50_000, items=300_000, lines=2**24)
+_ANSWER: Final = _Counts(size=2**24, objects=50_000, items=300_000, lines=2**24)
 _EVENT: Final = _ANSWER._replace(lines=2_000)  # some packages join the lines of an event one by one
-_STREAM: Final = _Counts(bytes=2**28, objects=4_000_000, items=8_000_000, lines=4_000_000)
+_STREAM: Final = _Counts(size=2**28, objects=4_000_000, items=8_000_000, lines=4_000_000)
 
 
 class BodyBounds:
@@ -134,7 +137,7 @@ def _bound(response: Any) -> None:
             f"The server compressed its answer with {', '.join(sorted(others))!r:.80}, which it "
             "was not asked for."
         )
-    response.__class__ = _bounded(type(response))
+    response.__class__ = _bounded(type(response))  # type: ignore[arg-type]  # a class is hashable
 
 
 @functools.cache
@@ -155,13 +158,13 @@ def _bounded(kind: type) -> type:
             body: bytes = await super().aread()
             return body
 
-        def iter_bytes(self, *args: Any) -> Iterator[bytes]:
+        def iter_bytes(self, chunk_size: int | None = None) -> Iterator[bytes]:
             bounds = BodyBounds(not self._is_read_whole)
-            yield from map(bounds.add, super().iter_bytes(*args))
+            yield from map(bounds.add, super().iter_bytes(chunk_size))
 
-        async def aiter_bytes(self, *args: Any) -> AsyncGenerator[bytes, None]:
+        async def aiter_bytes(self, chunk_size: int | None = None) -> AsyncGenerator[bytes, None]:
             bounds = BodyBounds(not self._is_read_whole)
-            async with aclosing(super().aiter_bytes(*args)) as chunks:
+            async with aclosing(super().aiter_bytes(chunk_size)) as chunks:
                 async for chunk in chunks:
                     yield bounds.add(chunk)
 

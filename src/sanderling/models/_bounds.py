@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from sanderling.errors import AgentGenerationError
 
-from ._tool_calls import MAX_CALLS
+from ._tool_calls import MAX_CALLS, MAX_NESTING, is_nested_deeply
 
 if TYPE_CHECKING:
     from sanderling.messages import (
@@ -91,5 +91,10 @@ def _check(what: str, count: int, limit: int) -> None:
 
 def _length(calls: Iterable[ChatMessageToolCall | ChatMessageToolCallStreamDelta]) -> int:
     functions = [call.function for call in calls if call.function is not None]
+    if any(is_nested_deeply(each.arguments) for each in functions):
+        raise AgentGenerationError(
+            f"The reply calls a tool with arguments of more than {MAX_NESTING} levels, which no "
+            "model writes. It was given up, and is not asked for again."
+        )
     texts = [each.arguments for each in functions if isinstance(each.arguments, str)]
     return sum(map(len, texts)) + sum(len(each.name or "") for each in functions)
