@@ -418,6 +418,10 @@ def test_the_steps_of_another_agent_can_be_taken_over() -> None:
 # --- As data --------------------------------------------------------------------------------------
 
 
+# Where the code of the family runs, which its form may not choose.
+PLACE: dict[str, Any] = {"executor_type": "inprocess", "executor_kwargs": {"timeout_seconds": 5}}
+
+
 def family() -> CodeAgent:
     child = ToolCallingAgent(
         [greet],
@@ -436,8 +440,7 @@ def family() -> CodeAgent:
         max_steps=7,
         planning_interval=2,
         additional_authorized_imports=["numpy"],
-        executor_type="inprocess",
-        executor_kwargs={"timeout_seconds": 5},
+        **PLACE,
         max_print_outputs_length=99,
         code_block_tags="markdown",
         provide_run_summary=True,
@@ -469,15 +472,15 @@ def test_the_form_has_what_the_known_file_has() -> None:
 def test_an_agent_comes_back_from_a_form_that_only_names_its_tools() -> None:
     data = family().to_dict()
     data["tools"] = ["add", "final_answer"]
-    agent = CodeAgent.from_dict(data, tools=[add, greet])
+    agent = CodeAgent.from_dict(data, tools=[add, greet], **PLACE)
     assert sorted(agent.tools) == ["add", "final_answer"]
     with pytest.raises(ValueError, match="which are Python"):
-        CodeAgent.from_dict(data)
+        CodeAgent.from_dict(data, **PLACE)
 
 
 def test_an_agent_comes_back_from_its_form() -> None:
     data = json.loads(json.dumps(family().to_dict()))
-    agent = MultiStepAgent.from_dict(data, tools=[add, greet])
+    agent = MultiStepAgent.from_dict(data, tools=[add, greet], **PLACE)
     assert isinstance(agent, CodeAgent)
     assert agent.to_dict() == data
     assert agent.system_prompt == family().system_prompt
@@ -489,7 +492,13 @@ def test_an_agent_comes_back_from_its_form() -> None:
 def test_what_is_given_wins_over_the_form() -> None:
     model = ScriptedModel([])
     agent = CodeAgent.from_dict(
-        family().to_dict(), tools=[add], managed_agents=[], model=model, max_steps=3, name="chief"
+        family().to_dict(),
+        tools=[add],
+        managed_agents=[],
+        model=model,
+        max_steps=3,
+        name="chief",
+        **PLACE,
     )
     assert (agent.model, agent.max_steps, agent.name) == (model, 3, "chief")
     assert agent.managed_agents == {}

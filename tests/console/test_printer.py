@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -381,3 +382,14 @@ def test_a_value_that_refuses_to_be_written_does_not_end_the_run() -> None:
     screen = Screen()
     show(screen, finished(code_action="2**20000", action_output=2**20000))
     assert screen.lines[0].startswith("Out: <int that cannot be shown: ValueError")
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+@pytest.mark.parametrize("piece", [" ", "\t", " \n", "x", "x "])
+def test_a_reply_of_blanks_is_shown_in_no_time(piece: str, terminal: bool) -> None:
+    screen = Screen(terminal=terminal)
+    reply = deltas(piece * (100_000 // len(piece)), 10)
+    began = time.process_time()
+    for _ in range(5):
+        show(screen, reply, deltas("."))
+    assert time.process_time() - began < 5  # looking for a word at each blank takes 20

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from sanderling.errors import AgentParsingError
 from sanderling.loop import CodeTags, extract_code
 from sanderling.loop._parsing import without_thinking
+from support.growth import assert_linear
 
 TAGS = CodeTags()
 
@@ -151,3 +152,14 @@ def test_several_blocks_and_thinking_around_them(one: str, two: str, thinks: boo
 def test_a_block_that_the_stop_sequence_ended_is_whole(text: str) -> None:
     code = f"x = {text!r}\nprint(x)"
     assert extract_code(f"Go.\n<code>\n{code}\n", TAGS) == code
+
+
+@pytest.mark.parametrize("blank", [" ", "\t", " \n"])
+@pytest.mark.parametrize("opening", ["<code>", "```", "```python", ""])
+@pytest.mark.parametrize("end", ["", "x", "</code>", "```"])
+def test_blanks_take_time_in_proportion(opening: str, blank: str, end: str) -> None:
+    def read(size: int) -> None:
+        with suppress(AgentParsingError):
+            extract_code(opening + blank * size + end, TAGS)
+
+    assert_linear(read, 10_000)

@@ -26,6 +26,7 @@ from sanderling.messages import (
     TokenUsage,
     agglomerate_stream_deltas,
 )
+from support.growth import assert_linear
 
 
 def png(colour: str = "red") -> bytes:
@@ -149,6 +150,29 @@ def test_an_unknown_role_is_refused() -> None:
         ChatMessage.from_dict({"role": "wizard", "content": "x"})
 
 
+@pytest.mark.parametrize("url", ["/etc/passwd", "file:///etc/passwd", "data:text/html,x", 7, b"x"])
+def test_a_message_from_data_cannot_make_us_read_a_file(url: object) -> None:
+    for part in (
+        {"type": "image", "url": url},
+        {"type": "image", "image": url},
+        {"type": "image_url", "image_url": {"url": url}},
+    ):
+        with pytest.raises(
+            ValueError, match=r"must be an http\(s\) or data: URL|not a content part"
+        ):
+            ChatMessage.from_dict({"role": "user", "content": [part]})
+    with pytest.raises(ValueError, match=r"must be an http\(s\) or data: URL"):
+        ImagePart.from_dict({"type": "image", "url": url})
+
+
+def test_a_message_of_the_program_may_name_a_file(tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(png())
+    image = {"type": "image", "image": tmp_path / "a.png"}
+    (part,) = ChatMessage.of({"role": "user", "content": [image]}).parts
+    assert isinstance(part, ImagePart)
+    assert ImagePart.from_dict(part.dict()) == part
+
+
 def test_an_image_is_taken_in_every_form(tmp_path: Path) -> None:
     data = png()
     path = tmp_path / "a.png"
@@ -239,3 +263,15 @@ def test_a_tool_call_that_never_gets_a_name_is_left_to_the_reader() -> None:
     piece = ChatMessageToolCallStreamDelta(index=0, id="a")
     message = agglomerate_stream_deltas([ChatMessageStreamDelta(tool_calls=[piece])])
     assert [(call.id, call.function.name) for call in message.tool_calls or ()] == [("a", "")]
+
+
+def test_pieces_of_a_call_are_joined_in_time_in_proportion() -> None:
+    def joined(count: int) -> ChatMessage:
+        function = ChatMessageToolCallFunction("ten chars.", "")
+        piece = ChatMessageToolCallStreamDelta(0, "1", None, function)
+        return agglomerate_stream_deltas([ChatMessageStreamDelta(tool_calls=[piece])] * count)
+
+    assert_linear(joined, 40_000)
+    calls = joined(3).tool_calls or []
+    (call,) = calls
+    assert call.function.arguments == "ten chars." * 3

@@ -362,7 +362,9 @@ def test_settings_load_back_without_secrets() -> None:
     )
     data = json.loads(json.dumps(made.to_dict()))
     assert data["missing_secrets"] == ["api_key"]
-    loaded = AnthropicModel.from_dict(data, api_key="sk-secret")
+    with pytest.raises(ValueError, match="sets base_url, client_kwargs, which only your program"):
+        AnthropicModel.from_dict(data)
+    loaded = AnthropicModel.from_dict(data, api_key="sk-secret", client_kwargs=made.client_kwargs)
     assert loaded.to_dict() == made.to_dict()
     assert loaded.kwargs == {"max_tokens": 2_000, "thinking": {"type": "adaptive"}}
     assert "sk-secret" not in str(data)

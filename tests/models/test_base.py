@@ -293,9 +293,9 @@ def test_settings_load_back_without_secrets() -> None:
     data = model.to_dict()
     assert data["missing_secrets"] == ["api_key", "extra_headers.Authorization", "hf_token"]
     assert not {"sk", "hf", "Bearer sk"} & set(map(str, data.values()))
+    headers = {"X-Title": "t"}
     with pytest.warns(UserWarning, match=r"without its secrets: api_key, .*from_dict"):
-        loaded = Model.from_dict(data)
-    assert loaded.to_dict() == data
+        loaded = Model.from_dict(data, extra_headers=headers)
     assert loaded.kwargs == {
         "max_tokens": 5,
         "stop": REMOVE_PARAMETER,
@@ -303,7 +303,8 @@ def test_settings_load_back_without_secrets() -> None:
     }
     assert loaded.flatten_messages_as_text
     with pytest.warns(UserWarning, match="hf_token"):
-        assert Model.from_dict(data, api_key="new").kwargs["api_key"] == "new"
+        again = Model.from_dict(data, api_key="new", extra_headers=headers)
+    assert again.kwargs["api_key"] == "new"
 
 
 @pytest.mark.parametrize(
@@ -316,13 +317,22 @@ def test_settings_load_back_without_secrets() -> None:
         ({"base": "https://me:s3cret@example.org/v1"}, "base"),
         ({"base": "https://example.org/v1?key=s3cret&v=2"}, "base"),
         ({"base": "https://example.org/v1?sig=s3cret"}, "base"),
+        ({"base": "postgres://me:s3cret@example.org/db"}, "base"),
+        ({"headers": {"X-Functions-Key": "s3cret"}}, "headers.X-Functions-Key"),
+        ({"passphrase": "s3cret"}, "passphrase"),
+        ({"connection_string": "s3cret"}, "connection_string"),
+        ({"base": "sk-s3cret"}, "base"),
     ],
 )
 def test_secrets_are_found_wherever_they_are(settings: dict[str, Any], missing: str) -> None:
-    data = Model(model_id="m", **settings).to_dict()
+    data = Open(model_id="m", **settings).to_dict()
     assert "s3cret" not in json.dumps(data)
     assert data["missing_secrets"] == [missing]
-    assert "new" in str(Model.from_dict(data, **{missing: "new"}).kwargs)
+    assert "new" in str(Open.from_dict(data, **{missing: "new"}).kwargs)
+
+
+class Open(Model):
+    form_settings = Model.form_settings | {"headers", "stages", "base"}
 
 
 class Grown(Model):
@@ -334,6 +344,8 @@ class Grown(Model):
 
 
 class Saved(Grown):
+    form_settings = Model.form_settings | {"url"}
+
     def to_dict(self) -> JSONObject:
         return {"url": self.url}
 
@@ -342,6 +354,40 @@ def test_a_class_with_arguments_of_its_own_is_told_to_save_them() -> None:
     with pytest.raises(TypeError, match=r"missing .*'url'\..*give it a method to_dict\(self\)"):
         Grown.from_dict(Grown("here").to_dict())
     assert Saved.from_dict(Saved("here").to_dict()).url == "here"
+
+
+class Pinned(Model):
+    secret_settings = Model.secret_settings | {"pin"}
+
+
+def test_a_parameter_is_secret_where_its_class_says_so() -> None:
+    data = Pinned(model_id="m", pin="1234").to_dict()
+    assert data == {"model_id": "m", "missing_secrets": ["pin"]}
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"model_id": "https://stranger.example/v1"},
+        {"anything": 1},
+        {"extra_headers": {"Authorization": "sk-of-a-stranger"}},
+        {"api_key": "sk-of-a-stranger"},
+        {"profile": {"name": "p", "options": {"http_options": {"base_url": "http://stranger"}}}},
+        {"client_kwargs": {"base_url": "http://stranger"}},
+    ],
+)
+def test_a_form_chooses_nothing_that_it_may_not(settings: dict[str, Any]) -> None:
+    (name,) = settings
+    form: dict[str, Any] = {"model_id": "m", **settings}
+    with pytest.raises(ValueError, match=rf"sets {name}, .*\.from_dict\(data, {name}=") as told:
+        Model.from_dict(form)
+    assert "sk-of" not in str(told.value)
+    assert {**vars(loaded := Model.from_dict(form, **settings)), **loaded.kwargs}[name]
+
+
+def test_what_a_form_leaves_as_it_is_needs_no_permission() -> None:
+    form: dict[str, Any] = {"model_id": "m", "base_url": None, "client_kwargs": {}, "api_key": None}
+    assert Model.from_dict(form).model_id == "m"
 
 
 class Bare(Model):

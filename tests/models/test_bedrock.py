@@ -335,9 +335,10 @@ def test_settings_load_back_without_secrets() -> None:
     made = AmazonBedrockServerModel(CLAUDE, client_kwargs=arguments, temperature=0.5)
     data = json.loads(json.dumps(made.to_dict()))
     assert data["missing_secrets"] == ["client_kwargs.aws_secret_access_key"]
-    with pytest.warns(UserWarning, match="aws_secret_access_key"):
-        loaded = AmazonBedrockModel.from_dict(data)
-    assert loaded.client_kwargs == {"region_name": "us-east-1"}
+    with pytest.raises(ValueError, match=r"sets client_kwargs, .*region_name"):
+        AmazonBedrockModel.from_dict(data)
+    loaded = AmazonBedrockModel.from_dict(data, client_kwargs=arguments)
+    assert loaded.client_kwargs == arguments
     assert "sk-secret" not in str(data)
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sanderling.errors import AgentGenerationError
-from sanderling.messages import ChatMessage, agglomerate_stream_deltas
+from sanderling.messages import ChatMessage, ChatMessageStreamDelta, agglomerate_stream_deltas
 from sanderling.models._completions import StreamReader, read_completion
+from support.growth import assert_linear
 from support.openai_server import chunk, usage
 
 VALUES = st.recursive(
@@ -87,3 +89,33 @@ def check(reply: ChatMessage) -> None:
         assert isinstance(call.id, str)
     if reply.token_usage is not None:
         assert reply.token_usage.total_tokens >= 0
+
+
+def test_thinking_within_thinking_is_not_followed() -> None:
+    nested: object = "deep"
+    for _ in range(100_000):
+        nested = [{"type": "thinking", "thinking": nested}]
+    message = {"role": "assistant", "content": [{"type": "text", "text": "Hi"}, *nested]}  # type: ignore[misc]
+    reply = read_completion({"choices": [{"message": message}]})
+    assert (reply.text, reply.reasoning) == ("Hi", None)
+    chunk = {"choices": [{"delta": message, "finish_reason": "stop"}]}
+    assert StreamReader().feed(chunk) == ChatMessageStreamDelta("Hi", finish_reason="stop")
+
+
+def tool_calls(count: int, index: int | None) -> list[dict[str, object]]:
+    place = {} if index is None else {"index": index}
+    return [{**place, "id": "a", "function": {"name": "f", "arguments": "{}"}}] * count
+
+
+@pytest.mark.parametrize("index", [0, None])
+def test_calls_take_time_in_proportion(index: int | None) -> None:
+    def whole(count: int) -> None:
+        read_completion({"choices": [{"message": {"tool_calls": tool_calls(count, index)}}]})
+
+    def streamed(count: int) -> None:
+        reader = StreamReader()
+        for call in tool_calls(count, index):
+            reader.feed({"choices": [{"delta": {"tool_calls": [call]}}]})
+
+    assert_linear(whole, 2_000)
+    assert_linear(streamed, 2_000)

@@ -81,7 +81,9 @@ def test_it_speaks_as_the_first_one() -> None:
 def test_it_is_saved_with_all_of_them() -> None:
     made = FallbackModel([OpenAIModel("a", "http://localhost:1/v1"), OpenAIModel("b")])
     data = model_to_dict(made)
-    loaded = model_from_dict(data)
+    with pytest.raises(ValueError, match=r"sets api_base, .* begins with 'models\.0\.'"):
+        model_from_dict(data)
+    loaded = model_from_dict(data, **{"models.0.api_base": "http://localhost:1/v1"})
     assert isinstance(loaded, FallbackModel)
     assert model_to_dict(loaded) == data
     assert [model.model_id for model in loaded.models] == ["a", "b"]

@@ -333,7 +333,9 @@ def test_settings_load_back_without_secrets() -> None:
     )
     data = json.loads(json.dumps(made.to_dict()))
     assert data["missing_secrets"] == ["api_key"]
-    loaded = GeminiModel.from_dict(data, api_key="sk-secret")
+    with pytest.raises(ValueError, match="sets base_url, client_kwargs, which only your program"):
+        GeminiModel.from_dict(data)
+    loaded = GeminiModel.from_dict(data, api_key="sk-secret", client_kwargs=made.client_kwargs)
     assert loaded.to_dict() == made.to_dict()
     assert loaded.kwargs["thinking_config"] == {"thinking_level": "low"}
     assert "sk-secret" not in str(data)

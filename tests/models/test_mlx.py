@@ -201,7 +201,8 @@ def test_what_goes_wrong(folder: Path, hello: MLXModel, monkeypatch: pytest.Monk
 
 def test_settings_load_back(hello: MLXModel) -> None:
     made = MLXModel(hello.model_id, load_kwargs={"lazy": True}, max_tokens=2, top_p=0.5)
-    loaded = model_from_dict(json.loads(json.dumps(model_to_dict(made))))
+    data = json.loads(json.dumps(model_to_dict(made)))
+    loaded = model_from_dict(data, load_kwargs={"lazy": True})
     assert isinstance(loaded, MLXModel)
     assert loaded.to_dict() == made.to_dict()
     assert loaded.model is made.model

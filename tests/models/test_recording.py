@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from contextlib import closing
 from pathlib import Path
 
@@ -99,6 +100,61 @@ def test_errors_are_replayed(tmp_path: Path) -> None:
     for text in "ab":
         with pytest.raises(AgentGenerationError, match="no key"):
             replay.generate(said(text))
+
+
+def mode(path: Path) -> str:
+    return oct(path.stat().st_mode & 0o777)
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o022])
+def test_only_its_owner_can_read_a_recording(tmp_path: Path, umask: int) -> None:
+    new, old = tmp_path / "new", tmp_path / "old"
+    old.write_text("an older one")
+    old.chmod(0o644)
+    with old.open() as reader:
+        before = os.umask(umask)
+        try:
+            for path in (new, old):
+                model = RecordingModel(ScriptedModel(["1"]), path, overwrite=path == old)
+                assert mode(path) == "0o600"
+                model.generate(said("a"))
+                assert mode(path) == "0o600"
+        finally:
+            os.umask(before)
+        assert "header" not in reader.read()
+    assert ReplayModel(old).remaining == 1
+
+
+class Pinned(ScriptedModel):
+    secret_settings = ScriptedModel.secret_settings | {"pin"}
+
+
+def test_secrets_are_not_recorded_and_the_recording_is_found_all_the_same(tmp_path: Path) -> None:
+    token = "ghp_0123456789abcdefghij0123456789abcdef"
+    settings = {
+        "pin": "1234567",
+        "passphrase": "open sesame",
+        "extra_headers": {"X-Functions-Key": "f-key", "X-A": "Token t-key"},
+        "database": "postgres://u:db-key@h/db",
+    }
+    path = tmp_path / "r"
+    model = RecordingModel(Pinned([f"I saw {token}."]), path)
+    model.generate(said(f"What is {token}?"), **settings)
+    for secret in (token, "1234567", "sesame", "f-key", "t-key", "db-key"):
+        assert secret not in path.read_text()
+    reply = ReplayModel(path).generate(said(f"What is {token}?"), **settings)
+    assert reply.text == "I saw [secret]."
+
+
+def test_a_recording_cannot_make_us_read_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "r"
+    RecordingModel(ScriptedModel(["1"]), path).generate(said("a"))
+    header, entry = path.read_text().splitlines()
+    forged = json.loads(entry)
+    forged["reply"]["content"] = [{"type": "image", "url": "/etc/passwd"}]
+    path.write_text(f"{header}\n{json.dumps(forged)}\n")
+    with pytest.raises(ValueError, match=r"must be an http\(s\) or data: URL"):
+        ReplayModel(path).generate(said("a"))
 
 
 def test_half_a_reply_is_not_recorded(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from sanderling.messages import ChatMessageStreamDelta, agglomerate_stream_deltas
 from sanderling.models._thinking import opens_thinking, split_thinking
+from support.growth import assert_linear
 
 
 def split(pieces: Sequence[str], opened: bool = False) -> tuple[str, str | None]:
@@ -49,3 +50,11 @@ def test_the_pieces_do_not_matter(pieces: list[str], opened: bool) -> None:
 def test_a_prompt_may_open_the_thinking() -> None:
     assert opens_thinking("<|im_start|>assistant\n<think>\n")
     assert not opens_thinking("<|im_start|>assistant\n<think>\n\n</think>\n\n")
+
+
+@pytest.mark.parametrize(("before", "opened"), [("", False), ("<think>", False), ("", True)])
+@pytest.mark.parametrize("piece", [" ", "x", "<", "</think"])
+def test_reading_takes_time_in_proportion_to_the_reply(
+    piece: str, before: str, opened: bool
+) -> None:
+    assert_linear(lambda size: split([before, *[piece] * size], opened), 30_000)

@@ -79,3 +79,19 @@ def test_a_reply_without_calls_is_answered_with_the_form_that_is_wanted(reply: s
 def test_arguments_in_json_text_are_read(written: object, read: object) -> None:
     function = ChatMessageToolCallFunction(written, "f")
     assert read_arguments(ChatMessageToolCall(function, "id")) == read
+
+
+def test_a_text_cannot_make_any_number_of_calls() -> None:
+    call = '{"name": "add", "arguments": {}}\n'
+    assert len(parse_json_tool_calls(call * 1_000)) == 1_000
+    with pytest.raises(AgentParsingError, match="makes 1,001 tool calls, and may make 1,000"):
+        parse_json_tool_calls(call * 1_001)
+
+
+@pytest.mark.parametrize("depth", [100, 900, 100_000])
+def test_arguments_that_are_nested_deeply_stay_text(depth: int) -> None:
+    text = '{"x":' + "[" * depth + "]" * depth + "}"
+    call = ChatMessageToolCall(ChatMessageToolCallFunction(text, "f"), "1")
+    assert read_arguments(call) == text
+    with pytest.raises(AgentParsingError, match="calls no tool"):
+        parse_json_tool_calls('{"name": "f", "arguments": ' + text + "}")

@@ -368,10 +368,11 @@ def test_a_missing_package_names_the_command(monkeypatch: pytest.MonkeyPatch, pa
 
 
 def test_settings_load_back(hello: TransformersModel) -> None:
+    arguments = {"attn_implementation": "eager", "token": "hf_secret"}
     made = TransformersModel(
         hello.model_id,
         torch_dtype=torch.float64,
-        model_kwargs={"attn_implementation": "eager", "token": "hf_secret"},
+        model_kwargs=arguments,
         max_new_tokens=3,
         apply_chat_template_kwargs={"opening": ""},
         top_p=0.5,
@@ -379,7 +380,7 @@ def test_settings_load_back(hello: TransformersModel) -> None:
     )
     data = json.loads(json.dumps(model_to_dict(made)))
     assert "hf_secret" not in json.dumps(data)
-    loaded = model_from_dict(data, **{"model_kwargs.token": "hf_secret"})
+    loaded = model_from_dict(data, model_kwargs=arguments)
     assert isinstance(loaded, TransformersModel)
     assert loaded.to_dict() == made.to_dict()
     assert loaded.model.dtype == torch.float64

@@ -188,10 +188,11 @@ def test_what_goes_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_settings_load_back() -> None:
-    made = VLLMModel("tiny", {"max_model_len": 64, "hf_token": "hf_secret"}, top_p=0.5)
+    arguments = {"max_model_len": 64, "hf_token": "hf_secret"}
+    made = VLLMModel("tiny", arguments, top_p=0.5)
     data = json.loads(json.dumps(model_to_dict(made)))
     assert "hf_secret" not in json.dumps(data)
-    loaded = model_from_dict(data, **{"model_kwargs.hf_token": "hf_secret"})
+    loaded = model_from_dict(data, model_kwargs=arguments)
     assert isinstance(loaded, VLLMModel)
     assert loaded.to_dict() == made.to_dict()
     assert loaded.model_kwargs == made.model_kwargs

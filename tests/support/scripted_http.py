@@ -6,7 +6,7 @@ import json
 import select
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
@@ -25,6 +25,7 @@ class Answer:
             closed.
         cut: Announce a longer body than is sent, then hang up.
         chunked: Announce no length, and send the body as one chunk.
+        endless: Send this again and again after the body, until the client hangs up.
     """
 
     body: str | bytes
@@ -34,6 +35,7 @@ class Answer:
     stall: bool = False
     cut: bool = False
     chunked: bool = False
+    endless: bytes = b""
 
 
 @dataclass(frozen=True)
@@ -127,8 +129,8 @@ def _handler(server: ScriptedServer) -> type[BaseHTTPRequestHandler]:
             data = answer.body.encode() if isinstance(answer.body, str) else answer.body
             self.send_response(answer.status)
             self.send_header("content-type", answer.content_type)
-            unfinished = answer.stall or answer.cut
-            if answer.chunked:
+            unfinished = answer.stall or answer.cut or answer.endless != b""
+            if answer.chunked or answer.endless:
                 self.send_header("transfer-encoding", "chunked")
                 data = f"{len(data):x}\r\n".encode() + data + b"\r\n" if data else b""
                 data += b"" if unfinished else b"0\r\n\r\n"
@@ -139,10 +141,18 @@ def _handler(server: ScriptedServer) -> type[BaseHTTPRequestHandler]:
             self.end_headers()
             self.wfile.write(data)
             self.wfile.flush()
+            if answer.endless:
+                self._go_on(answer.endless)
             if answer.stall:
                 self._stall()
             if unfinished:
                 self.close_connection = True
+
+        def _go_on(self, more: bytes) -> None:
+            with suppress(ConnectionError):
+                while not server.closing.is_set():
+                    self.wfile.write(f"{len(more):x}\r\n".encode() + more + b"\r\n")
+            server.hung_up.set()
 
         def _stall(self) -> None:
             while not server.closing.is_set():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from sanderling.console import RunPrinter
@@ -66,12 +67,11 @@ class CodeAgent(MultiStepAgent):
     _saved = (
         *MultiStepAgent._saved,
         "authorized_imports",
-        "executor_type",
-        "executor_kwargs",
         "max_print_outputs_length",
         "code_block_tags",
         "use_structured_outputs_internally",
     )
+    _by_argument = MappingProxyType({"executor_type": "local", "executor_kwargs": {}})
 
     def __init__(
         self,

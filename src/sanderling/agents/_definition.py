@@ -68,6 +68,8 @@ class Definition(ABC):
         "grammar",
         "on_generation_error",
     )
+    # What is saved as well, but only a program may choose, with what it is by itself.
+    _by_argument: ClassVar[Mapping[str, object]] = MappingProxyType({})
     _python: ClassVar[tuple[str, ...]] = (
         "step_callbacks",
         "final_answer_checks",
@@ -235,11 +237,15 @@ class Definition(ABC):
         secret (keys of the model) is not there, and has to be given again.
         """
         schema = None if self._answer_type is None else self._answer_type.schema
-        return {**agent_form(self, self._saved, self._python), "output_type": schema}
+        return {**agent_form(self), "output_type": schema}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], **overrides: Any) -> Self:
         """Makes the agent that `to_dict` described.
+
+        A form is like code: it chooses what the agent is told and which of the tools it has. What
+        would weaken the walls or send a key elsewhere, it may not choose: `executor_type`,
+        `executor_kwargs`, and what `Model.from_dict` names. The agents that it manages neither.
 
         Args:
             data: The form. It may name a class of your own that is derived from this one.
@@ -247,7 +253,8 @@ class Definition(ABC):
                 for the agents it manages, and `model` likewise where it is given.
 
         Raises:
-            ValueError: A class or a tool that the form names is not there.
+            ValueError: A class or a tool that the form names is not there, or the form sets what
+                only an argument may.
         """
         return agent_from(cls, data, overrides)
 

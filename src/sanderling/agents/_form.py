@@ -26,20 +26,24 @@ _READY = {FinalAnswerTool.name, *TOOL_MAPPING}
 _ARGUMENTS = {"authorized_imports": "additional_authorized_imports"}
 
 
-def agent_form(agent: Definition, saved: Iterable[str], python: Iterable[str]) -> JSONObject:
+def agent_form(agent: Definition) -> JSONObject:
     """Returns the JSON form of an agent.
 
-    Args:
-        agent: Whose.
-        saved: Names of attributes that are data, and arguments of the constructor.
-        python: Names of those that have no JSON form; left out with a warning, if there are any.
+    What has no JSON form is left out with a warning; secrets are left out.
     """
-    if left_out := [name for name in python if _is_given(getattr(agent, name))]:
+    if left_out := [name for name in agent._python if _is_given(getattr(agent, name))]:
         warnings.warn(
             f"{', '.join(left_out)} of the agent: Python that has no JSON form, and is not saved. "
             "Give it again to from_dict.",
             stacklevel=3,
         )
+    from sanderling._secrets import settings_without_secrets
+
+    by_argument = {name: getattr(agent, name) for name in agent._by_argument}
+    settings = {
+        **{name: getattr(agent, name) for name in agent._saved},
+        **settings_without_secrets(by_argument),
+    }
     return {
         "class": type(agent).__name__,
         "tools": [tool_form(tool) for tool in agent.tools.values() if not _is_recall(tool)],
@@ -47,7 +51,7 @@ def agent_form(agent: Definition, saved: Iterable[str], python: Iterable[str]) -
         "managed_agents": {name: one.to_dict() for name, one in agent.managed_agents.items()},
         "prompt_templates": json_form(agent.prompt_templates),
         "requirements": ["sanderling"],
-        **{name: json_form(getattr(agent, name)) for name in saved},
+        **{name: json_form(value) for name, value in settings.items()},
     }
 
 
@@ -79,7 +83,8 @@ def agent_from(kind: type[AgentT], data: Mapping[str, Any], given: dict[str, Any
         given: Arguments of the constructor, which win over those of the form.
 
     Raises:
-        ValueError: The form names a class or a tool that is not there, or is none.
+        ValueError: The form names a class or a tool that is not there, sets what only an argument
+            may, or is none.
     """
     form: object = data
     if not isinstance(form, Mapping):
@@ -87,13 +92,14 @@ def agent_from(kind: type[AgentT], data: Mapping[str, Any], given: dict[str, Any
     from ._base import MultiStepAgent
 
     agent_class = _class_named(kind, data.get("class", kind.__name__))
+    _check_form(agent_class, data, given)
     tools = [as_tool(tool) for tool in given.pop("tools", ())]
     children = given.pop("managed_agents", None)
     model = given.pop("model", None)
     if children is None:
         shared = {"tools": tools} if model is None else {"tools": tools, "model": model}
         children = [
-            agent_from(MultiStepAgent, child, dict(shared))  # type: ignore[type-abstract]  # the form names the class
+            _child_from(MultiStepAgent, child, dict(shared))  # type: ignore[type-abstract]  # the form names the class
             for child in _child_forms(data.get("managed_agents") or {})
         ]
     return agent_class(
@@ -102,6 +108,35 @@ def agent_from(kind: type[AgentT], data: Mapping[str, Any], given: dict[str, Any
         managed_agents=children,
         **{**_settings(agent_class._saved, data), **given},
     )
+
+
+def _check_form(
+    agent_class: type[Definition], data: Mapping[str, Any], given: Mapping[str, Any]
+) -> None:
+    if given.get("executor") is not None:
+        return  # it says all
+    refused = {
+        name: data[name]
+        for name, usual in agent_class._by_argument.items()
+        if name not in given and data.get(name) not in (None, usual)
+    }
+    if refused:
+        passed = ", ".join(f"{name}={value!r:.200}" for name, value in refused.items())
+        raise ValueError(
+            f"the form sets {', '.join(refused)}, which only your program may choose: where code "
+            "runs, and what it can reach there. If you trust where the form comes from, pass what "
+            f"it says, or else what you want: {agent_class.__name__}.from_dict(data, {passed})"
+        )
+
+
+def _child_from(kind: type[AgentT], data: Any, given: dict[str, Any]) -> AgentT:
+    try:
+        return agent_from(kind, data, given)
+    except ValueError as error:
+        raise ValueError(
+            f"a managed agent of the form: {error} Managed agents that you make yourself are "
+            "passed as from_dict(data, managed_agents=[...])"
+        ) from error
 
 
 def _child_forms(children: Mapping[str, Any] | Iterable[Any]) -> list[Any]:
@@ -157,7 +192,12 @@ def _model_from(data: Mapping[str, Any] | None) -> Model:
                 f"there is no model class {name!r:.80}: give the model, as "
                 "from_dict(data, model=...)"
             ) from None
-    loaded: Model = known.from_dict((data or {}).get("data") or {})
+    try:
+        loaded: Model = known.from_dict((data or {}).get("data") or {})
+    except ValueError as error:
+        raise ValueError(
+            f"the model of the form: {error} Then give it to the agent: from_dict(data, model=...)"
+        ) from error
     return loaded
 
 

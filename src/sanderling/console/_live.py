@@ -94,7 +94,10 @@ class LiveText:
         from rich.cells import cell_len
 
         words = []
-        for space, word in re.findall(r"(\s*)(\S+)", text):
+        first, *others = re.split(r"(\s+)", text)
+        for space, word in zip(["", *others[::2]], [first, *others[1::2]], strict=True):
+            if not word:
+                continue
             width = cell_len(word)
             gap = space
             if "\n" in space:

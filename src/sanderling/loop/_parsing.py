@@ -47,7 +47,7 @@ _TAGS = ("code", "python", "tool_code", "execute")
 _ACCEPTED = (DEFAULT_TAGS, MARKDOWN_TAGS, *(CodeTags(f"<{tag}>", f"</{tag}>") for tag in _TAGS[1:]))
 _END_MARKS = ("<end_code>", "<end_action>")
 _PYTHON = r"(?:python3?|py3?|ipython|tool_code)(?!\w)"
-_LANGUAGE = re.compile(rf"[ \t]*(?:{_PYTHON})?[ \t]*(?=\n|$)", re.IGNORECASE)
+_LANGUAGE = re.compile(rf"[ \t]*(?:{_PYTHON}[ \t]*)?(?=\n|$)", re.IGNORECASE)
 _FENCE_OPENING = re.compile(
     rf"```[ \t]*(?:{_PYTHON}[ \t]*|(?P<other>[a-z][\w+.#-]*)[ \t]*(?=\n|$)|(?=\n|$))?",
     re.IGNORECASE,

@@ -18,9 +18,9 @@ from sanderling.memory import (
     image_forms,
     images_of,
     json_form,
-    message_of,
     value_of,
 )
+from sanderling.messages import ChatMessage
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -167,7 +167,7 @@ def _name_of(form: object) -> str:
 FORMS: dict[str, Form] = {
     "error": Form(_error_form, _error_of),
     "images": Form(image_forms, lambda forms: tuple(images_of(forms) or ())),
-    "messages": each(lambda message, _: message.dict(), message_of, list),
+    "messages": each(lambda message, _: message.dict(), ChatMessage.from_dict, list),
     "options": Form(lambda options, write: write({**options}), value_of),
     "step": Form(lambda step, write: step.form(write), MemoryStep.from_dict),
     "stop_sequences": each(_name, _name_of),

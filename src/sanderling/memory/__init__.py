@@ -10,7 +10,6 @@ from ._forms import (
     image_forms,
     images_of,
     json_form,
-    message_of,
     value_of,
 )
 from ._history import History
@@ -46,7 +45,6 @@ __all__ = [
     "images_of",
     "joined_observations",
     "json_form",
-    "message_of",
     "recalled",
     "value_of",
 ]

@@ -42,7 +42,6 @@ WITH_FORM: list[Any] = [
 """Classes of the library whose method ``dict`` returns the JSON form."""
 
 _MAX_INT_BITS = 14_000  # Python refuses to write more than 4,300 decimal digits
-_REMOTE = ("https://", "http://", "data:image/")
 
 
 def json_form(value: object) -> JSONValue:
@@ -131,29 +130,9 @@ def images_of(forms: Sequence[Mapping[str, Any]] | None) -> list[ImagePart] | No
     """Returns the images that `image_forms` wrote.
 
     Raises:
-        ValueError: An image is given by a path: whoever wrote the form must not choose a file of
-            this machine.
+        ValueError: An image is given by a path.
     """
-    return None if forms is None else [ImagePart(_remote(form["url"])) for form in forms]
-
-
-def message_of(form: Mapping[str, Any]) -> ChatMessage:
-    """Returns the message that `ChatMessage.dict` wrote.
-
-    Raises:
-        ValueError: It is no message, or holds an image that is given by a path.
-    """
-    message = ChatMessage.from_dict(form)
-    for part in message.content if isinstance(message.content, list) else ():
-        if isinstance(part, ImagePart):
-            _remote(part.image)
-    return message
-
-
-def _remote(url: object) -> str:
-    if isinstance(url, str) and url.startswith(_REMOTE):
-        return url
-    raise ValueError(f"an image must be an http(s) or data: URL here, not {url!r:.80}")
+    return None if forms is None else [ImagePart.from_dict(form) for form in forms]
 
 
 class Form(NamedTuple):
@@ -171,7 +150,7 @@ def _data(read: Callable[[Any], Any]) -> Form:
 
 FORMS: dict[str, Form] = {
     "error": _data(AgentError.from_dict),
-    "model_output_message": _data(message_of),
+    "model_output_message": _data(ChatMessage.from_dict),
     "observations_images": Form(image_forms, images_of),
     "task_images": Form(image_forms, images_of),
     "timing": _data(Timing.from_dict),

@@ -7,13 +7,15 @@ from collections.abc import Mapping
 from operator import is_not
 from typing import TYPE_CHECKING, Any, Self
 
-from ._forms import exact_form, json_form, message_of
+from sanderling.messages import ChatMessage
+
+from ._forms import exact_form, json_form
 from ._history import History
 from ._replay import Page, replay
 from ._steps import ActionStep, Edits, MemoryStep, SystemPromptStep
 
 if TYPE_CHECKING:
-    from sanderling.messages import ChatMessage, ImageSource, JSONObject, JSONValue
+    from sanderling.messages import ImageSource, JSONObject, JSONValue
 
 FORMAT_VERSION = 1
 
@@ -174,7 +176,7 @@ class AgentMemory:
             try:
                 step = MemoryStep.from_dict(form)
                 if isinstance(sent := form.get("model_input_messages"), list):
-                    vars(step)["model_input_messages"] = [message_of(message) for message in sent]
+                    vars(step)["model_input_messages"] = list(map(ChatMessage.from_dict, sent))
                 step.messages()  # what cannot be read by a model is better told now
             except (ValueError, KeyError, TypeError, AttributeError) as error:
                 raise ValueError(f"step {place} of the saved memory: {error}") from error

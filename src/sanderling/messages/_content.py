@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ._json import JSONObject, Readable
 
@@ -22,6 +22,9 @@ _SIGNATURES = {
     b"GIF8": "image/gif",
     b"RIFF": "image/webp",
 }
+
+
+_LOADABLE = ("https://", "http://", "data:image/")
 
 
 def encodable(text: str) -> str:
@@ -117,6 +120,18 @@ class ImagePart(Readable):
         """Returns the JSON form: ``{"type": "image", "url": ...}``, bytes as a ``data:`` URL."""
         return {"type": "image", "url": self.url}
 
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> ImagePart:
+        """Loads what `dict` wrote.
+
+        Raises:
+            ValueError: The image is given by a path: data must not choose a file of this machine.
+            KeyError: There is no image.
+        """
+        part = cls(data["url"])
+        check_loaded(part)
+        return part
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ImagePart) and (self.image is other.image or self.url == other.url)
 
@@ -136,6 +151,20 @@ def _media_type(data: bytes) -> str:
         if data.startswith(signature):
             return media_type
     raise ValueError("these bytes are not a PNG, JPEG, GIF or WebP image")
+
+
+def check_loaded(part: ContentPart) -> None:
+    """Checks a part that came from data instead of from the program.
+
+    Raises:
+        ValueError: It is an image that is given by a path.
+    """
+    if not isinstance(part, ImagePart):
+        return
+    if not (isinstance(part.image, str) and part.image.startswith(_LOADABLE)):
+        raise ValueError(
+            f"an image must be an http(s) or data: URL here, not {str(part.image)!r:.80}"
+        )
 
 
 def as_part(value: object) -> ContentPart:

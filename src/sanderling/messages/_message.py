@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from ._calls import ChatMessageToolCall
-from ._content import ContentPart, TextPart, as_part, encodable
+from ._content import ContentPart, TextPart, as_part, check_loaded, encodable
 from ._json import JSONObject, Readable
 from ._usage import TokenUsage
 
@@ -117,9 +117,18 @@ class ChatMessage(Readable):
         """Loads what `dict` wrote, or a message as chat completions write it.
 
         Raises:
-            ValueError: The role or a content part is not known.
+            ValueError: The role or a content part is not known, or an image is given by a path.
             KeyError: The role, or a part of a tool call, is missing.
         """
+        message = cls._read(data, raw, token_usage)
+        for part in message.parts:
+            check_loaded(part)
+        return message
+
+    @classmethod
+    def _read(
+        cls, data: Mapping[str, Any], raw: object = None, token_usage: TokenUsage | None = None
+    ) -> ChatMessage:
         calls = data.get("tool_calls")
         usage = data.get("token_usage")
         return cls(
@@ -136,7 +145,9 @@ class ChatMessage(Readable):
 
     @classmethod
     def of(cls, message: MessageLike) -> ChatMessage:
-        """Returns `message` itself, or the message that a dict describes.
+        """Returns `message` itself, or the message that a dict of your program describes.
+
+        The dict may hold images as `ImagePart` takes them, paths as well.
 
         Raises:
             TypeError: It is neither.
@@ -145,7 +156,7 @@ class ChatMessage(Readable):
         if isinstance(message, ChatMessage):
             return message
         if isinstance(message, Mapping):
-            return cls.from_dict(message)
+            return cls._read(message)
         raise TypeError(
             'messages are a list, each of them a ChatMessage or {"role": ..., "content": ...}, '
             f"not {message!r:.80}"

@@ -99,7 +99,7 @@ def agglomerate_stream_deltas(
     """
     text: list[str] = []
     reasoning: list[str] = []
-    calls: dict[int, ChatMessageToolCall] = {}
+    calls: dict[int, _JoinedCall] = {}
     usage: TokenUsage | None = None
     finish_reason: str | None = None
     native: JSONObject | None = None
@@ -113,11 +113,13 @@ def agglomerate_stream_deltas(
         finish_reason = delta.finish_reason or finish_reason
         native = delta.native or native
         for piece in delta.tool_calls or ():
-            _join_call(calls, piece)
+            if piece.index is None:
+                raise ValueError("a piece of a streamed tool call has no index")
+            calls.setdefault(piece.index, _JoinedCall()).add(piece)
     return ChatMessage(
         role=role,
         content="".join(text) if text or not calls else None,
-        tool_calls=list(calls.values()) or None,
+        tool_calls=[call.whole() for call in calls.values()] or None,
         token_usage=usage,
         finish_reason=finish_reason,
         reasoning="".join(reasoning) or None,
@@ -125,21 +127,29 @@ def agglomerate_stream_deltas(
     )
 
 
-def _join_call(
-    calls: dict[int, ChatMessageToolCall], piece: ChatMessageToolCallStreamDelta
-) -> None:
-    if piece.index is None:
-        raise ValueError("a piece of a streamed tool call has no index")
-    call = calls.setdefault(
-        piece.index,
-        ChatMessageToolCall(ChatMessageToolCallFunction(arguments="", name=""), id=""),
-    )
-    call.id = piece.id or call.id
-    call.type = piece.type or call.type
-    if piece.function is not None:
-        call.function.name = piece.function.name or call.function.name
-        new = piece.function.arguments
-        if isinstance(new, str):
-            call.function.arguments += new
-        elif new is not None:
-            call.function.arguments = new
+class _JoinedCall:
+    """The pieces of one tool call."""
+
+    def __init__(self) -> None:
+        self._id = self._name = ""
+        self._type = "function"
+        self._arguments: object = None  # where they are no text
+        self._texts: list[str] = []
+
+    def add(self, piece: ChatMessageToolCallStreamDelta) -> None:
+        self._id = piece.id or self._id
+        self._type = piece.type or self._type
+        if piece.function is None:
+            return
+        self._name = piece.function.name or self._name
+        arguments = piece.function.arguments
+        if isinstance(arguments, str):
+            self._texts.append(arguments)
+        elif arguments is not None:
+            self._arguments = arguments
+
+    def whole(self) -> ChatMessageToolCall:
+        text = "".join(self._texts)
+        arguments = text if self._arguments is None else self._arguments
+        function = ChatMessageToolCallFunction(arguments, self._name)
+        return ChatMessageToolCall(function, self._id, self._type)

@@ -14,6 +14,7 @@ from sanderling.errors import MissingExtraError
 from ._anthropic_messages import AnthropicStream, AnthropicWriter, mark, read_message, thinks
 from ._api import ApiModel, Question
 from ._arguments import as_settings, check_at_least
+from ._body import async_client_options, client_options, with_http_client
 from ._chat import known_apart
 from ._failures import Asked, Failure, Fault, cause, http_failure, missing_key, short
 from ._foreign import get
@@ -66,6 +67,7 @@ class AnthropicModel(ApiModel):
 
     model_id: str
     provider: ClassVar[str] = "anthropic"
+    _with_key = frozenset({"base_url"})
 
     def __init__(
         self,
@@ -95,12 +97,18 @@ class AnthropicModel(ApiModel):
 
     def create_client(self) -> anthropic.Anthropic:
         """Returns a client of the `anthropic` package, for blocking code."""
-        client = _sdk().Anthropic(**self._client_arguments())
+        make = _sdk().DefaultHttpxClient
+        arguments = with_http_client(self._client_arguments(), lambda: make(**client_options()))
+        client = _sdk().Anthropic(**arguments)
         return cast("anthropic.Anthropic", self._with_access(client))
 
     def create_async_client(self) -> anthropic.AsyncAnthropic:
         """Returns a client of the `anthropic` package, for the event loop that runs."""
-        client = _sdk().AsyncAnthropic(**self._client_arguments())
+        make = _sdk().DefaultAsyncHttpxClient
+        given = self._client_arguments()
+        client = _sdk().AsyncAnthropic(
+            **with_http_client(given, lambda: make(**async_client_options()))
+        )
         return cast("anthropic.AsyncAnthropic", self._with_access(client))
 
     def _prepare(self, question: Question) -> dict[str, Any]:

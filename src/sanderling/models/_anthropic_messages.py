@@ -20,10 +20,11 @@ from sanderling.messages import (
     TokenUsage,
 )
 
+from ._bounds import check_blocks, check_length
 from ._cache_marks import MARK
-from ._completions import broken_off, with_ids_apart
+from ._completions import broken_off
 from ._foreign import count, get, text
-from ._streamed_calls import StreamedCalls
+from ._streamed_calls import StreamedCalls, with_distinct_ids
 from ._tool_calls import as_object
 from ._turns import BlockWriter, Conversation, Kind
 
@@ -119,7 +120,7 @@ def read_message(answer: object, writer: BlockWriter) -> ChatMessage:
         )
     blocks = [entry for block in content if (entry := _entry(block))]
     said = "".join(writer.text_of(block) for block in blocks if writer.kind(block) == "text")
-    calls = with_ids_apart(
+    calls = with_distinct_ids(
         ChatMessageToolCall(
             ChatMessageToolCallFunction(block.get("input", {}), writer.name_of(block)),
             text(block.get("id")) or "",
@@ -148,6 +149,8 @@ class AnthropicStream:
         self._writer = writer
         self._blocks: dict[object, Entry] = {}
         self._pieces: dict[object, list[str]] = {}  # of the field that a block is streamed in
+        self._signatures: dict[object, list[str]] = {}
+        self._signed = 0
         self._calls = StreamedCalls()
         self._usage: dict[str, object] = {}
         self._empty = True
@@ -186,8 +189,10 @@ class AnthropicStream:
     def _begin(self, index: object, block: Entry) -> ChatMessageStreamDelta | None:
         if not block:
             return None
+        check_blocks(len(self._blocks))
         self._blocks[index] = block
         self._pieces[index] = []
+        self._signatures[index] = []
         match self._writer.kind(block):
             case "call":
                 self._empty = False
@@ -209,8 +214,10 @@ class AnthropicStream:
                 self._pieces.setdefault(index, []).append(piece)
                 return ChatMessageStreamDelta(reasoning=piece)
             case "signature_delta" if index in self._blocks:
-                before = text(self._blocks[index].get("signature")) or ""
-                self._blocks[index]["signature"] = before + (text(get(delta, "signature")) or "")
+                piece = text(get(delta, "signature")) or ""
+                self._signed += len(piece)
+                check_length(self._signed)
+                self._signatures[index].append(piece)
             case "input_json_delta" if index in self._calls:
                 piece = text(get(delta, "partial_json")) or ""
                 self._pieces[index].append(piece)
@@ -234,6 +241,8 @@ class AnthropicStream:
     def _whole(self, index: object) -> Entry:
         """Returns a block as an answer that is not streamed would have it."""
         block, joined = self._blocks[index], "".join(self._pieces[index])
+        if signed := "".join(self._signatures[index]):
+            block = {**block, "signature": (text(block.get("signature")) or "") + signed}
         match block.get("type"):
             case "text" | "thinking" as name:
                 return {**block, name: (text(block.get(name)) or "") + joined}

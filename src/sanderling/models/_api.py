@@ -33,14 +33,16 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from sanderling.errors import AgentGenerationError, MissingExtraError
+from sanderling._secrets import environment_secrets, secret_values
+from sanderling.errors import MissingExtraError
 
 from ._arguments import as_settings, check_more_than_0, check_text
 from ._base import Model, ToolLike, as_delta
+from ._bounds import ReplyBounds
 from ._capabilities import Capabilities, capabilities_of
 from ._clients import Clients
 from ._copies import Shared
-from ._failures import Asked, Failure, Fault, explained, short
+from ._failures import Asked, Failure, masked_error
 from ._limits import RequestLimits
 from ._messages import roles_of
 from ._profile import ModelProfile, as_profile, profile_setting
@@ -365,7 +367,7 @@ class ApiModel(Model):
 
         def attempt() -> ChatMessage:
             with self._explained(), self._limits.request():
-                return self._read(self._send(request))
+                return ReplyBounds().whole(self._read(self._send(request)))
 
         return cut_at_stop(self._retries.call(attempt), self._unsent(question, request))
 
@@ -376,31 +378,31 @@ class ApiModel(Model):
         async def attempt() -> ChatMessage:
             with self._explained():
                 async with self._limits.arequest():
-                    return self._read(await send(self, request))
+                    return ReplyBounds().whole(self._read(await send(self, request)))
 
         return cut_at_stop(await self._retries.acall(attempt), self._unsent(question, request))
 
     def _deltas(self, request: dict[str, Any]) -> Generator[ChatMessageStreamDelta, None, None]:
-        reader = self._reader()
+        reader, bounds = self._reader(), ReplyBounds()
         with self._explained(), self._limits.request():
             with self._open(request) as chunks:
                 for chunk in chunks:
                     if (delta := reader.feed(chunk)) is not None:
-                        yield delta
+                        yield bounds.add(delta)
             if (last := reader.end()) is not None:
                 yield last
 
     async def _adeltas(
         self, request: dict[str, Any]
     ) -> AsyncGenerator[ChatMessageStreamDelta, None]:
-        reader = self._reader()
+        reader, bounds = self._reader(), ReplyBounds()
         open_ = ApiModel._aopen if self._given_client is not None else type(self)._aopen
         with self._explained():
             async with self._limits.arequest():
                 async with open_(self, request) as chunks:
                     async for chunk in chunks:
                         if (delta := reader.feed(chunk)) is not None:
-                            yield delta
+                            yield bounds.add(delta)
                 if (last := reader.end()) is not None:
                     yield last
 
@@ -416,14 +418,22 @@ class ApiModel(Model):
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        """Turns the errors of the package into ours."""
+        """Turns the errors of the package into ours, and masks secrets in what the server said."""
         try:
             yield
-        except (AgentGenerationError, MissingExtraError):
+        except MissingExtraError:
             raise
         except Exception as error:
-            failure = self._failure(error) or Failure(Fault.OTHER, short(error))
-            raise explained(failure, self._asked()) from error
+            ours = masked_error(error, self._failure, self._asked, self._secrets())
+            if ours is error:
+                raise
+            raise ours from ours.__cause__
+
+    def _secrets(self) -> set[str]:
+        """Returns the secrets that a server may have been sent."""
+        of_client = {"api_key": getattr(self._given_client, "api_key", None)}
+        settings = [self._settings(), of_client]
+        return {*secret_values(settings, self.secret_settings), *environment_secrets()}
 
     def _settings(self) -> dict[str, object]:
         given: dict[str, object] = {

@@ -46,6 +46,9 @@ class AzureOpenAIModel(OpenAIModel):
     """
 
     provider: ClassVar[str] = "azure"
+    form_settings = OpenAIModel.form_settings | {"api_version"}
+    # With a key passed in, older packages still send AZURE_OPENAI_AD_TOKEN.
+    _with_key = frozenset()
 
     def __init__(
         self,
@@ -69,11 +72,11 @@ class AzureOpenAIModel(OpenAIModel):
 
     def create_client(self) -> openai.AzureOpenAI:
         """Returns a client of the `openai` package, for blocking code."""
-        return cast("openai.AzureOpenAI", openai_sdk().AzureOpenAI(**self._client_arguments()))
+        return cast("openai.AzureOpenAI", openai_sdk().AzureOpenAI(**self._blocking_arguments()))
 
     def create_async_client(self) -> openai.AsyncAzureOpenAI:
         """Returns a client of the `openai` package, for the event loop that runs."""
-        arguments = self._client_arguments()
+        arguments = self._async_arguments()
         return cast("openai.AsyncAzureOpenAI", openai_sdk().AsyncAzureOpenAI(**arguments))
 
     def _client_arguments(self) -> dict[str, Any]:

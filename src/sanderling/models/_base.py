@@ -14,16 +14,7 @@ from sanderling.messages import (
 )
 
 from ._capabilities import Capabilities, capabilities_of
-from ._settings import (
-    MISSING_SECRETS,
-    REMOVE_PARAMETER,
-    check_taken,
-    loaded,
-    saved,
-    secrets_in,
-    warn_of_missing,
-    with_given,
-)
+from ._settings import FORM_SETTINGS, REMOVE_PARAMETER
 from ._tool_calls import with_tool_calls
 
 if TYPE_CHECKING:
@@ -60,9 +51,19 @@ class Model:
     Attributes:
         provider: Where the class stands in the table of capabilities.
         profile: How agents talk to this model, if their own prompts do not suit it.
+        form_settings: The arguments that a saved form may choose; `from_dict` takes all others
+            from your program only. A subclass adds what is harmless in anybody's hand:
+            ``form_settings = Model.form_settings | {"tries"}``.
+        secret_settings: The arguments that are secret; those whose name or value looks like it are
+            so without being declared.
     """
 
     provider: ClassVar[str] = ""
+    form_settings: ClassVar[frozenset[str]] = FORM_SETTINGS
+    # Those that a form may choose as well, where the program passes the key in: then the package
+    # sends no key of the environment there.
+    _with_key: ClassVar[frozenset[str]] = frozenset()
+    secret_settings: ClassVar[frozenset[str]] = frozenset({"api_key", "token"})
     profile: ModelProfile | None = None
     _missing_secrets: tuple[str, ...] = ()
     # A class of the user's may have an __init__ that does not call this one.
@@ -215,9 +216,14 @@ class Model:
         A class with an ``__init__`` of its own returns the arguments of that instead. Secrets are
         left out, and named under ``missing_secrets``.
         """
+        from sanderling._secrets import secrets_in
+
+        from ._form import MISSING_SECRETS, saved
+
         settings = self._settings()
-        data = saved(type(self).__name__, settings)
-        missing = sorted({*secrets_in(settings), *self._missing_secrets})
+        declared = self.secret_settings
+        data = saved(type(self).__name__, settings, declared)
+        missing = sorted({*secrets_in(settings, declared), *self._missing_secrets})
         return {**data, MISSING_SECRETS: missing} if missing else data
 
     @classmethod
@@ -225,14 +231,26 @@ class Model:
         """Makes the model that `to_dict` described.
 
         Args:
-            data: What `to_dict` returned.
+            data: What `to_dict` returned. It may choose `form_settings` only.
             **given: Arguments of ``__init__`` that are added, or win: the secrets, above all, by
-                the names that ``missing_secrets`` has.
+                the names that ``missing_secrets`` has; and what a form may not choose, such as the
+                address of a server.
 
         Raises:
+            ValueError: The form sets what only an argument may.
             TypeError: What was saved is not what ``__init__`` takes: a class with an ``__init__``
                 of its own has a ``to_dict`` of its own as well.
         """
+        from ._form import (
+            MISSING_SECRETS,
+            check_form,
+            check_taken,
+            loaded,
+            warn_of_missing,
+            with_given,
+        )
+
+        check_form(cls, data, given)
         settings = with_given(loaded(data), given)
         missing = warn_of_missing(cls.__name__, settings.pop(MISSING_SECRETS, ()), given)
         check_taken(cls, settings)

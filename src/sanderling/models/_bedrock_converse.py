@@ -20,9 +20,10 @@ from sanderling.messages import (
     TokenUsage,
 )
 
-from ._completions import broken_off, filtered, with_ids_apart
+from ._bounds import check_blocks, check_length
+from ._completions import broken_off, filtered
 from ._foreign import count, get, text
-from ._streamed_calls import StreamedCalls
+from ._streamed_calls import StreamedCalls, with_distinct_ids
 from ._tool_calls import as_object
 from ._turns import BlockWriter, Conversation, Kind
 
@@ -117,7 +118,7 @@ def read_converse(answer: object, writer: BlockWriter) -> ChatMessage:
         )
     blocks = [_json_form(block) for block in content if _is_known(block)]
     said = "".join(writer.text_of(block) for block in blocks)
-    calls = with_ids_apart(
+    calls = with_distinct_ids(
         ChatMessageToolCall(
             ChatMessageToolCallFunction(get(block["toolUse"], "input"), writer.name_of(block)),
             text(get(block["toolUse"], "toolUseId")) or "",
@@ -149,6 +150,7 @@ class ConverseStream:
     def __init__(self, writer: BlockWriter) -> None:
         self._writer = writer
         self._blocks: dict[object, _Block] = {}
+        self._hidden = 0  # how much came that no delta tells
         self._calls = StreamedCalls()
         self._usage: TokenUsage | None = None
         self._empty = True
@@ -192,6 +194,7 @@ class ConverseStream:
 
     def _more(self, index: object, delta: object) -> ChatMessageStreamDelta | None:
         block = self._blocks.setdefault(index, _Block())
+        check_blocks(len(self._blocks))
         match delta:
             case {"text": str(piece)} if piece:
                 block.text.append(piece)
@@ -204,9 +207,12 @@ class ConverseStream:
                 block.thinking.append(piece)
                 return ChatMessageStreamDelta(reasoning=piece) if piece else None
             case {"reasoningContent": {"signature": str(piece)}}:
-                block.signature += piece
+                self._hidden += len(piece)
+                block.signature.append(piece)
             case {"reasoningContent": {"redactedContent": bytes(piece)}}:
-                block.redacted += piece
+                self._hidden += len(piece)
+                block.redacted.append(piece)
+        check_length(self._hidden)
         return None
 
 
@@ -225,18 +231,19 @@ class _Block:
         self.call = call or {}
         self.text: list[str] = []
         self.thinking: list[str] = []
-        self.signature = ""
-        self.redacted = b""
+        self.signature: list[str] = []
+        self.redacted: list[bytes] = []
 
     def whole(self) -> Entry:
         """Returns the block as an answer that is not streamed would have it."""
         said, thought = "".join(self.text), "".join(self.thinking)
+        signature, redacted = "".join(self.signature), b"".join(self.redacted)
         if self.call:
             return {"toolUse": {**self.call, "input": as_object(said)}}
-        if self.redacted:
-            return _json_form({"reasoningContent": {"redactedContent": self.redacted}})
-        if thought or self.signature:
-            signed = {"signature": self.signature} if self.signature else {}
+        if redacted:
+            return _json_form({"reasoningContent": {"redactedContent": redacted}})
+        if thought or signature:
+            signed = {"signature": signature} if signature else {}
             return {"reasoningContent": {"reasoningText": {"text": thought, **signed}}}
         return {"text": said}
 

@@ -6,8 +6,6 @@ of it is data from outside: nothing is taken to be there, or to be of its type.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
 from typing import Final
 
 from sanderling.errors import AgentGenerationError, ContentFilterError
@@ -28,6 +26,7 @@ from ._foreign import get as _get
 from ._foreign import is_object as _is_object
 from ._foreign import sequence as _sequence
 from ._foreign import text as _text
+from ._streamed_calls import DistinctIds, with_distinct_ids
 
 _NOTHING: Final = ChatMessageStreamDelta()
 
@@ -52,7 +51,7 @@ def read_completion(answer: object) -> ChatMessage:
             "OpenAI-compatible endpoint (it usually ends in /v1)?"
         )
     text, thinking = _content(_get(message, "content"))
-    calls = with_ids_apart(
+    calls = with_distinct_ids(
         _call(call) for call in _sequence(_get(message, "tool_calls")) if _is_object(call)
     )
     if _get(choice, "finish_reason") == "content_filter" and not text and not calls:
@@ -89,7 +88,8 @@ class StreamReader:
         self._usage: TokenUsage | None = None
         self._complete = False
         self._empty = True
-        self._calls: list[str] = []  # the ids of the calls so far, as they came
+        self._calls: list[tuple[str, str]] = []  # the ids of the calls: as they came, and distinct
+        self._ids = DistinctIds()
         self._places: dict[int, int] = {}  # from what the server calls a place to the call there
 
     def feed(self, chunk: object) -> ChatMessageStreamDelta | None:
@@ -148,30 +148,18 @@ class StreamReader:
         else:  # some servers call every place 0
             index = self._places.get(place, -1)
             is_named = call.function.name != "" and call.id != ""
-            is_next = index < 0 or (is_named and call.id != self._calls[index])
+            is_next = index < 0 or (is_named and call.id != self._calls[index][0])
         if is_next:
             index = len(self._calls)
-            self._calls.append(call.id)
+            self._calls.append(("", ""))
             if isinstance(place, int):
                 self._places[place] = index
-        # Two calls of one id would be one to whoever answers them.
-        marks = "_" * self._calls[:index].count(call.id) if call.id else ""
+        if call.id and call.id != self._calls[index][0]:
+            self._calls[index] = call.id, self._ids.of(call.id)
+        identity = self._calls[index][1] if call.id else None
         return ChatMessageToolCallStreamDelta(
-            index, f"{call.id}{marks}" or None, _text(_get(piece, "type")), call.function
+            index, identity, _text(_get(piece, "type")), call.function
         )
-
-
-def with_ids_apart(calls: Iterable[ChatMessageToolCall]) -> list[ChatMessageToolCall]:
-    """Returns the calls of one message; those of one id get ids of their own, by appended marks."""
-    seen: set[str] = set()
-    apart = []
-    for call in calls:
-        identity = call.id
-        while identity and identity in seen:
-            identity += "_"
-        seen.add(identity)
-        apart.append(replace(call, id=identity))
-    return apart
 
 
 def broken_off(sign: str) -> AgentGenerationError:
@@ -214,13 +202,17 @@ def _content(content: object) -> tuple[str | None, str | None]:
     if content is None or isinstance(content, str):
         return content, None
     parts = [part for part in _sequence(content) if _is_object(part)]
-    text = "".join(_text(_get(part, "text")) or "" for part in parts)
-    thinking = "".join(
-        _content(_get(part, "thinking"))[0] or ""
-        for part in parts
-        if _get(part, "type") == "thinking"
+    thinking = [_get(part, "thinking") for part in parts if _get(part, "type") == "thinking"]
+    return _joined(parts), "".join(map(_joined, thinking)) or None
+
+
+def _joined(content: object) -> str:
+    """Returns the text of a content, which may be a list of parts."""
+    if isinstance(content, str):
+        return content
+    return "".join(
+        _text(_get(part, "text")) or "" for part in _sequence(content) if _is_object(part)
     )
-    return text, thinking or None
 
 
 def _reasoning(message: object) -> str | None:

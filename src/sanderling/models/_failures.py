@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import enum
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from typing import Any
 
+from sanderling._secrets import masked, without_secrets
 from sanderling.errors import (
     AgentGenerationError,
     ContentFilterError,
@@ -22,8 +23,6 @@ from sanderling.errors import (
     RateLimitError,
     UnknownModelError,
 )
-
-from ._settings import without_secrets
 
 _MAX_SAID = 500
 
@@ -194,6 +193,61 @@ def cause(error: BaseException) -> str:
     while error.__cause__ is not None:
         error = error.__cause__
     return short(error)
+
+
+def causes(error: BaseException | None) -> Iterator[BaseException]:
+    """Yields an error, and what it was raised from or during."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def masked_error(
+    error: Exception,
+    failure_of: Callable[[Exception], Failure | None],
+    asked: Callable[[], Asked],
+    secrets: Collection[str],
+) -> AgentGenerationError:
+    """Returns the error that a caller gets, without the secrets that a server may have echoed.
+
+    Args:
+        error: What was raised while a model was asked: ours, or one of the provider's package.
+        failure_of: Tells what an error of the package means.
+        asked: Tells who was asked.
+        secrets: What is masked beside all that looks like a secret.
+    """
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, AgentGenerationError):
+        cause = cause.__cause__  # packages wrap what is raised while they read
+    if cause is not None:
+        ours = cause
+    else:
+        failure = failure_of(error) or Failure(Fault.OTHER, short(error))
+        ours = explained(failure, asked())
+        ours.__cause__ = error if _mask(error, secrets) else None
+    _mask(ours, secrets)
+    return ours
+
+
+def _mask(error: BaseException, secrets: Collection[str]) -> bool:
+    """Masks secrets in the texts of an error and its causes.
+
+    Returns:
+        Whether none is left in what a traceback shows.
+    """
+    chain = list(causes(error))
+    for each in chain:
+        each.args = tuple(_masked(value, secrets) for value in each.args)
+        fields = getattr(each, "__dict__", {})
+        fields.update({name: _masked(value, secrets) for name, value in fields.items()})
+    texts = [f"{each}\n{each!r}" for each in chain]
+    return all(masked(text, secrets) == text for text in texts)
+
+
+def _masked(value: object, secrets: Collection[str]) -> object:
+    return masked(value, secrets) if isinstance(value, str) else value
 
 
 def missing_key(asked: Asked) -> ModelAccessError:

@@ -11,8 +11,8 @@ from sanderling.errors import AgentGenerationError
 
 from ._base import Model
 from ._callable import as_model
+from ._form import MISSING_SECRETS, warn_of_missing
 from ._registry import model_from_dict, model_to_dict
-from ._settings import MISSING_SECRETS, warn_of_missing
 
 if TYPE_CHECKING:
     from sanderling.messages import ChatMessage, ChatMessageStreamDelta, JSONObject, MessageLike
@@ -114,6 +114,9 @@ class FallbackModel(Model):
         Args:
             data: What `to_dict` returned.
             **given: Arguments of the models within, by names such as ``"models.0.api_key"``.
+
+        Raises:
+            ValueError: A model is not known, or sets what only an argument may.
         """
         warn_of_missing(cls.__name__, data.get(MISSING_SECRETS, ()), given)
         models = []
@@ -124,7 +127,10 @@ class FallbackModel(Model):
                 for name, value in given.items()
                 if name.startswith(within)
             }
-            models.append(model_from_dict(each, **arguments))
+            try:
+                models.append(model_from_dict(each, **arguments))
+            except ValueError as error:
+                raise ValueError(f"{error} Here each name begins with {within!r}.") from None
         others = {name: value for name, value in given.items() if not name.startswith("models.")}
         return cls(**{"models": models, **others})
 

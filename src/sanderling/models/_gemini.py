@@ -18,6 +18,7 @@ from sanderling.errors import MissingExtraError
 
 from ._api import ApiModel, Question
 from ._arguments import as_settings, check_at_least
+from ._body import async_client_options, client_options
 from ._failures import Asked, Failure, Fault, http_failure, missing_key, short
 from ._foreign import get, is_object, sequence, text
 from ._gemini_contents import GeminiStream, GeminiWriter, read_response
@@ -71,6 +72,7 @@ class GeminiModel(ApiModel):
 
     model_id: str
     provider: ClassVar[str] = "gemini"
+    _with_key = frozenset({"base_url"})
 
     def __init__(
         self,
@@ -100,7 +102,7 @@ class GeminiModel(ApiModel):
 
     def create_client(self) -> genai.Client:
         """Returns a client of the `google-genai` package, for blocking code."""
-        http = _http().Client(follow_redirects=True, event_hooks={"response": [_note]})
+        http = _http().Client(follow_redirects=True, **client_options(_note))
         client = self._made(httpx_client=http)
         weakref.finalize(client, http.close)
         return client
@@ -109,7 +111,7 @@ class GeminiModel(ApiModel):
         """Returns a client of the `google-genai` package, for the event loop that runs."""
         # Left to itself the package takes aiohttp where that is installed, whose time limit is that
         # of a whole reply, and not of silence.
-        http = _http().AsyncClient(follow_redirects=True, event_hooks={"response": [_anote]})
+        http = _http().AsyncClient(follow_redirects=True, **async_client_options(_note))
         return _AsyncGemini(self._made(httpx_async_client=http).aio, http)
 
     def _made(self, **options: Any) -> genai.Client:
@@ -301,10 +303,6 @@ def _begin() -> list[Any]:
 
 def _note(answer: Any) -> None:
     _answers.get([]).append(answer)
-
-
-async def _anote(answer: Any) -> None:
-    _note(answer)
 
 
 def _refusal(error: Any) -> Failure:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from sanderling.errors import AgentGenerationError, ContentFilterError
@@ -16,14 +16,16 @@ from sanderling.messages import (
     ChatMessageStreamDelta,
     ChatMessageToolCall,
     ChatMessageToolCallFunction,
+    ChatMessageToolCallStreamDelta,
     ImagePart,
     MessageRole,
     TokenUsage,
 )
 
-from ._completions import broken_off, with_ids_apart
+from ._bounds import check_blocks
+from ._completions import broken_off
 from ._foreign import count, first, get, is_object, sequence, text
-from ._streamed_calls import StreamedCalls
+from ._streamed_calls import StreamedCalls, with_distinct_ids
 from ._turns import BlockWriter, Kind
 
 if TYPE_CHECKING:
@@ -135,7 +137,7 @@ def read_response(answer: object, writer: BlockWriter) -> ChatMessage:
         )
     parts = _parts(candidate)
     said = "".join(writer.text_of(part) for part in parts if writer.kind(part) == "text")
-    calls = with_ids_apart(
+    calls = with_distinct_ids(
         ChatMessageToolCall(
             ChatMessageToolCallFunction(_arguments(part), writer.name_of(part)), _id(part)
         )
@@ -163,6 +165,7 @@ class GeminiStream:
     def __init__(self, writer: BlockWriter) -> None:
         self._writer = writer
         self._parts: list[Entry] = []
+        self._texts: list[str] = []  # of the last part
         self._calls = StreamedCalls()
         self._usage: TokenUsage | None = None
         self._empty = True
@@ -182,9 +185,13 @@ class GeminiStream:
                 raise _blocked(get(feedback, "block_reason"))
             return None
         parts = _parts(candidate)
-        read = ChatMessageStreamDelta()
-        for part in parts:
-            self._take(part, read)
+        thoughts = [_thought(part) for part in parts]
+        said = [self._writer.text_of(part) for part in parts if self._writer.kind(part) == "text"]
+        calls = [call for part in parts for call in self._take(part)]
+        read = ChatMessageStreamDelta(
+            "".join(said) or None, calls or None, reasoning="".join(thoughts) or None
+        )
+        self._empty = self._empty and not read.content and not calls
         reason = _reason(get(candidate, "finish_reason"))
         if reason is not None:
             self._complete = True
@@ -201,31 +208,34 @@ class GeminiStream:
         """
         if not self._complete:
             raise broken_off("no finishReason came")
+        self._end_part()
         native = self._writer.kept(self._parts)
         return ChatMessageStreamDelta(token_usage=self._usage, native=native)
 
-    def _take(self, part: Entry, read: ChatMessageStreamDelta) -> None:
-        if thought := _thought(part):
-            read.reasoning = (read.reasoning or "") + thought
-        match self._writer.kind(part):
-            case "call":
-                self._empty = False
-                place, name = len(self._parts), self._writer.name_of(part)
-                begun = self._calls.begin(place, _id(part), name, json.dumps(_arguments(part)))
-                read.tool_calls = [*(read.tool_calls or ()), *(begun.tool_calls or ())]
-            case "text" if said := self._writer.text_of(part):
-                self._empty = False
-                read.content = (read.content or "") + said
-        if self._parts and (joined := _joined(self._parts[-1], part)) is not None:
-            self._parts[-1] = joined
-        else:
-            self._parts.append(part)
+    def _take(self, part: Entry) -> Sequence[ChatMessageToolCallStreamDelta]:
+        """Keeps a part; returns the call that it is."""
+        if self._parts and _goes_on(self._parts[-1], part):
+            self._texts.append(part["text"])
+            return ()
+        self._end_part()
+        check_blocks(len(self._parts))
+        place = len(self._parts)
+        self._parts.append(part)
+        if self._writer.kind(part) != "call":
+            return ()
+        name, arguments = self._writer.name_of(part), json.dumps(_arguments(part))
+        return self._calls.begin(place, _id(part), name, arguments).tool_calls or ()
+
+    def _end_part(self) -> None:
+        if self._texts:
+            last = self._parts[-1]
+            self._parts[-1] = {**last, "text": "".join([last["text"], *self._texts])}
+            self._texts = []
 
 
-def _joined(one: Entry, other: Entry) -> Entry | None:
-    """Returns two texts as one, where nothing but the streaming made them two."""
-    plain = one.keys() == other.keys() and one.keys() <= {"text", "thought"}
-    return {**one, "text": one["text"] + other["text"]} if plain and "text" in one else None
+def _goes_on(part: Entry, more: Entry) -> bool:
+    """Tells whether nothing but the streaming made two parts of one text."""
+    return "text" in part and part.keys() == more.keys() and part.keys() <= {"text", "thought"}
 
 
 def _parts(candidate: object) -> list[Entry]:

@@ -53,6 +53,8 @@ class InferenceClientModel(ChatCompletionsModel):
 
     model_id: str
     provider: ClassVar[str] = "hub"
+    form_settings = ChatCompletionsModel.form_settings | {"provider", "bill_to"}
+    _with_key = frozenset({"base_url"})
 
     def __init__(
         self,

@@ -15,7 +15,7 @@ from sanderling.errors import MissingExtraError
 from ._arguments import as_settings, check_at_least, check_text
 from ._capabilities import Capabilities, capabilities_of, common_capabilities
 from ._chat import ChatCompletionsModel
-from ._failures import Asked, Failure, Fault, http_failure, short
+from ._failures import Asked, Failure, Fault, causes, http_failure, short
 from ._openai_errors import openai_failure
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ class LiteLLMModel(ChatCompletionsModel):
 
     def _failure(self, error: Exception) -> Failure | None:
         package = _sdk()
-        if any(isinstance(each, TimeoutError) for each in _chain(error)):
+        if any(isinstance(each, TimeoutError) for each in causes(error)):
             return Failure(Fault.TIMEOUT, short(error))
         if isinstance(error, package.exceptions.MidStreamFallbackError):
             return Failure(Fault.BROKEN, short(error))
@@ -259,12 +259,6 @@ def _sdk() -> ModuleType:
         return importlib.import_module("litellm")
     except ModuleNotFoundError as error:
         raise MissingExtraError("LiteLLMModel", "litellm", "litellm") from error
-
-
-def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    while error is not None:
-        yield error
-        error = error.__cause__ or error.__context__
 
 
 def _close(stream: Any) -> None:

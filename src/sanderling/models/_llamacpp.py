@@ -63,6 +63,14 @@ class LlamaCppModel(Model):
     """
 
     provider: ClassVar[str] = "llamacpp"
+    form_settings = Model.form_settings | {
+        "model_path",
+        "repo_id",
+        "filename",
+        "n_ctx",
+        "n_threads",
+        "chat_template",
+    }
 
     def __init__(
         self,

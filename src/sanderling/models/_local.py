@@ -52,6 +52,7 @@ class LocalModel(Model):
     """
 
     model_id: str
+    form_settings = Model.form_settings | {"apply_chat_template_kwargs"}
 
     def __init__(
         self,

@@ -54,6 +54,7 @@ class MLXModel(LocalModel):
     """
 
     provider: ClassVar[str] = "mlx"
+    form_settings = LocalModel.form_settings | {"kv_caches"}
 
     def __init__(
         self,

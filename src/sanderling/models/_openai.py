@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 from sanderling.errors import MissingExtraError
 
 from ._arguments import as_settings, check_at_least
+from ._body import async_client_options, client_options, with_http_client
 from ._chat import ChatCompletionsModel, known_apart
 from ._endpoints import OPENAI, key_variable
 from ._failures import Asked, Failure, missing_key
@@ -54,6 +55,8 @@ class OpenAIModel(ChatCompletionsModel):
 
     model_id: str
     provider: ClassVar[str] = "openai"
+    form_settings = ChatCompletionsModel.form_settings | {"organization", "project"}
+    _with_key = frozenset({"api_base"})
 
     def __init__(
         self,
@@ -85,11 +88,11 @@ class OpenAIModel(ChatCompletionsModel):
 
     def create_client(self) -> openai.OpenAI:
         """Returns a client of the `openai` package, for blocking code."""
-        return cast("openai.OpenAI", openai_sdk().OpenAI(**self._client_arguments()))
+        return cast("openai.OpenAI", openai_sdk().OpenAI(**self._blocking_arguments()))
 
     def create_async_client(self) -> openai.AsyncOpenAI:
         """Returns a client of the `openai` package, for the event loop that runs."""
-        return cast("openai.AsyncOpenAI", openai_sdk().AsyncOpenAI(**self._client_arguments()))
+        return cast("openai.AsyncOpenAI", openai_sdk().AsyncOpenAI(**self._async_arguments()))
 
     def _standing(self) -> str:
         return "openai:openrouter" if "//openrouter.ai/" in self._asked().url else self.provider
@@ -127,6 +130,14 @@ class OpenAIModel(ChatCompletionsModel):
         return (
             self.client_kwargs.get("base_url") or self.api_base or os.environ.get("OPENAI_BASE_URL")
         )
+
+    def _blocking_arguments(self) -> dict[str, Any]:
+        make = openai_sdk().DefaultHttpxClient
+        return with_http_client(self._client_arguments(), lambda: make(**client_options()))
+
+    def _async_arguments(self) -> dict[str, Any]:
+        make = openai_sdk().DefaultAsyncHttpxClient
+        return with_http_client(self._client_arguments(), lambda: make(**async_client_options()))
 
     def _client_arguments(self) -> dict[str, Any]:
         given = {

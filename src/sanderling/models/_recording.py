@@ -2,13 +2,15 @@ r"""Models whose replies are written down, and given again without asking anybod
 
 A recording is a file of JSON lines. The first one is the header::
 
-    {"format": "sanderling.recording", "version": 1, "model_id": ..., "profile": ...}
+    {"format": "sanderling.recording", "version": 1, "model_id": ..., "profile": ...,
+     "secret_settings": [...]}
 
 and each other one a request with what became of it, in the order of the replies::
 
     {"key": sha256 of the request, "request": {...}, "reply": message} or {..., "error": error}
 
-Requests and messages are in their JSON forms; keys and tokens are not part of them.
+Requests and messages are in their JSON forms. Settings that are secret are left out, and what looks
+like a secret within a text is masked, when a request is recorded and when it is looked for.
 """
 
 from __future__ import annotations
@@ -16,24 +18,26 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
+import os
 import threading
 from collections import defaultdict, deque
-from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Generator, Mapping, Sequence
 from contextlib import aclosing, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sanderling._secrets import masked
 from sanderling.errors import AgentError, AgentGenerationError
 from sanderling.messages import ChatMessage, ChatMessageStreamDelta, agglomerate_stream_deltas
 
 from ._base import Model, ToolLike, given_arguments
 from ._copies import OwnLock, Shared
+from ._form import saved
 from ._profile import as_profile
 from ._scripted import spelled
-from ._settings import saved
 
 if TYPE_CHECKING:
-    from sanderling.messages import JSONObject, MessageLike
+    from sanderling.messages import JSONObject, JSONValue, MessageLike
 
 _FORMAT = "sanderling.recording"
 _VERSION = 1
@@ -45,7 +49,7 @@ class RecordingModel(Model):
 
     Args:
         model: Who is asked.
-        path: The file, made at once.
+        path: The file, made at once. Only its owner can read it.
         overwrite: Whether a file that is there already may be replaced.
 
     Raises:
@@ -67,13 +71,17 @@ class RecordingModel(Model):
             "version": _VERSION,
             "model_id": model.model_id,
             "profile": model.profile and model.profile.dict(),
+            "secret_settings": sorted(model.secret_settings),
         }
-        with self.path.open("w" if overwrite else "x", encoding="utf-8") as file:
+        if overwrite:
+            # A new file: who has opened the old one does not read on in this one.
+            self.path.unlink(missing_ok=True)
+        with open(self.path, "x", encoding="utf-8", opener=_private) as file:
             file.write(_line(header))
 
     def generate(self, messages: Sequence[MessageLike], *args: Any, **kwargs: Any) -> ChatMessage:
         """Asks the model and records what it says."""
-        request = _request(messages, *args, **kwargs)
+        request = self._request(messages, *args, **kwargs)
         try:
             reply = self.model.generate(messages, *args, **kwargs)
         except AgentError as error:
@@ -86,7 +94,7 @@ class RecordingModel(Model):
         self, messages: Sequence[MessageLike], *args: Any, **kwargs: Any
     ) -> ChatMessage:
         """Does what `generate` does, under asyncio."""
-        request = _request(messages, *args, **kwargs)
+        request = self._request(messages, *args, **kwargs)
         try:
             reply = await self.model.agenerate(messages, *args, **kwargs)
         except AgentError as error:
@@ -99,7 +107,7 @@ class RecordingModel(Model):
         self, messages: Sequence[MessageLike], *args: Any, **kwargs: Any
     ) -> Generator[ChatMessageStreamDelta, None, None]:
         """Asks the model; a reply is recorded when it is complete."""
-        request = _request(messages, *args, **kwargs)
+        request = self._request(messages, *args, **kwargs)
         deltas = []
         try:
             with closing(self.model.generate_stream(messages, *args, **kwargs)) as stream:
@@ -115,7 +123,7 @@ class RecordingModel(Model):
         self, messages: Sequence[MessageLike], *args: Any, **kwargs: Any
     ) -> AsyncGenerator[ChatMessageStreamDelta, None]:
         """Does what `generate_stream` does, under asyncio."""
-        request = _request(messages, *args, **kwargs)
+        request = self._request(messages, *args, **kwargs)
         deltas = []
         try:
             async with aclosing(self.model.agenerate_stream(messages, *args, **kwargs)) as stream:
@@ -133,9 +141,12 @@ class RecordingModel(Model):
 
     def _write(self, request: JSONObject, outcome: ChatMessage | AgentError) -> None:
         kind = "error" if isinstance(outcome, AgentError) else "reply"
-        entry = {"key": _key(request), "request": request, kind: outcome.dict()}
-        with self._lock.value, self.path.open("a", encoding="utf-8") as file:
+        entry = {"key": _key(request), "request": request, kind: _without_secrets(outcome.dict())}
+        with self._lock.value, open(self.path, "a", encoding="utf-8", opener=_private) as file:
             file.write(_line(entry))
+
+    def _request(self, *args: Any, **kwargs: Any) -> JSONObject:
+        return _request(self.model.secret_settings, *args, **kwargs)
 
 
 class ReplayModel(Model):
@@ -154,6 +165,7 @@ class ReplayModel(Model):
         header, *entries = _read(self.path)
         super().__init__(model_id=header.get("model_id"))
         self.profile = as_profile(header.get("profile"))
+        self._secret_settings = frozenset(header.get("secret_settings") or ())
         self._lock = OwnLock()
         self._left: defaultdict[str, deque[Mapping[str, Any]]] = defaultdict(deque)
         for entry in entries:
@@ -172,7 +184,7 @@ class ReplayModel(Model):
                 shows where it differs from the one that was due.
             AgentError: The recorded request failed like this.
         """
-        request = _request(messages, *args, **kwargs)
+        request = _request(self._secret_settings, messages, *args, **kwargs)
         with self._lock:
             entries = self._left[_key(request)]
             if not entries:
@@ -216,7 +228,12 @@ class ReplayModel(Model):
         )
 
 
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
 def _request(
+    secret_settings: Collection[str],
     messages: Sequence[MessageLike],
     stop_sequences: Sequence[str] | None = None,
     response_format: Mapping[str, Any] | None = None,
@@ -226,11 +243,22 @@ def _request(
     given = given_arguments(stop_sequences, response_format, None, kwargs)
     request: JSONObject = {
         "messages": [ChatMessage.of(message).dict() for message in messages],
-        **saved("a request", given),
+        **saved("a request", given, secret_settings),
     }
     if tools_to_call_from is not None:
         request["tools_to_call_from"] = [tool.to_json_schema() for tool in tools_to_call_from]
-    return request
+    return {name: _without_secrets(value) for name, value in request.items()}
+
+
+def _without_secrets(value: JSONValue) -> JSONValue:
+    match value:
+        case str():
+            return value if value.startswith("data:") else masked(value)  # an image has none
+        case Mapping():
+            return {name: _without_secrets(item) for name, item in value.items()}
+        case list() | tuple():
+            return [_without_secrets(item) for item in value]
+    return value
 
 
 def _key(request: JSONObject) -> str:

@@ -1,28 +1,74 @@
-"""What a model is made of, as data that may be saved: without secrets."""
+"""The settings of models: which of them a saved model may choose, and how to leave one out."""
 
 from __future__ import annotations
 
-import copy
 import enum
-import inspect
-import re
-import warnings
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from typing import Final
 
-if TYPE_CHECKING:
-    from sanderling.messages import JSONObject, JSONValue
-
-_SECRET = re.compile(
-    r"(api|access|private|subscription)[-_]?key(?![-_]?id)|secret|passw|authorization|credential"
-    r"|cookie|(^|[-_])(token|auth|signature|sig)$",
-    re.I,
+#: Parameters that say how a reply is written, and nothing else: no address, header, key or file.
+REQUEST_PARAMETERS: Final = frozenset(
+    (
+        "additionalModelRequestFields",
+        "do_sample",
+        "extra_body",
+        "frequency_penalty",
+        "grammar",
+        "inferenceConfig",
+        "logit_bias",
+        "logprobs",
+        "max_completion_tokens",
+        "max_new_tokens",
+        "max_output_tokens",
+        "max_tokens",
+        "min_p",
+        "modalities",
+        "n",
+        "num_beams",
+        "num_ctx",
+        "output_config",
+        "parallel_tool_calls",
+        "performanceConfig",
+        "presence_penalty",
+        "prompt_cache_key",
+        "reasoning_effort",
+        "repetition_penalty",
+        "response_format",
+        "response_logprobs",
+        "seed",
+        "serviceTier",
+        "service_tier",
+        "stop",
+        "stop_sequences",
+        "store",
+        "stream_options",
+        "temperature",
+        "thinking",
+        "thinking_config",
+        "tool_choice",
+        "top_k",
+        "top_logprobs",
+        "top_p",
+        "typical_p",
+        "user",
+        "verbosity",
+    )
 )
-# Whatever the name of a header is.
-_SECRET_TEXT = re.compile(r"(Bearer|Basic) \S+$", re.I)
-# Fields of a JSON schema are no settings, whatever they are called.
-_FIELDS = "properties"
+#: What a saved model may choose; a class adds its own.
+FORM_SETTINGS: Final = REQUEST_PARAMETERS | frozenset(
+    (
+        "capabilities",
+        "custom_role_conversions",
+        "flatten_messages_as_text",
+        "max_concurrent_requests",
+        "model_id",
+        "profile",
+        "requests_per_minute",
+        "retry",
+        "timeout",
+        "tool_arguments_key",
+        "tool_name_key",
+    )
+)
 
 
 class _Removal(enum.Enum):
@@ -34,154 +80,3 @@ class _Removal(enum.Enum):
 
 #: As the value of a model's keyword argument: leave that parameter out of the request.
 REMOVE_PARAMETER: Final = _Removal.REMOVE_PARAMETER
-
-# How REMOVE_PARAMETER is written in JSON.
-_REMOVED = {"$": "REMOVE_PARAMETER"}
-
-#: The key of a model's JSON form that names the secrets which are not in it.
-MISSING_SECRETS: Final = "missing_secrets"
-
-
-def saved(owner: str, settings: Mapping[str, object]) -> JSONObject:
-    """Returns the JSON form of settings, without those that hold secrets.
-
-    What has no JSON form, such as an HTTP client, is left out with a warning.
-    """
-    data: JSONObject = {}
-    for name, value in settings.items():
-        if _is_secret(name, value):
-            continue
-        try:
-            data[name] = _json(value)
-        except TypeError:
-            warnings.warn(
-                f"{name!r} of {owner} is a {type(value).__name__}, which has no JSON form: it is "
-                "not saved. Give it again after loading.",
-                stacklevel=3,
-            )
-    return data
-
-
-def secrets_in(settings: object, within: str = "") -> Iterator[str]:
-    """Yields the names of the secrets that `saved` leaves out, such as ``"headers.Cookie"``."""
-    if isinstance(settings, Mapping):
-        items = [(str(name), value) for name, value in settings.items()]
-    elif isinstance(settings, list | tuple):
-        items = [(str(place), value) for place, value in enumerate(settings)]
-    else:
-        return
-    for name, value in items:
-        if name == _FIELDS:
-            continue
-        if not _is_secret(name, value):
-            yield from secrets_in(value, f"{within}{name}.")
-            if isinstance(value, str) and without_secrets(value) != value:
-                yield f"{within}{name}"
-        elif value is not None:
-            yield f"{within}{name}"
-
-
-def without_secrets(text: str) -> str:
-    """Returns a web address without the secrets in it, and any other text as it is."""
-    if not text.startswith(("http://", "https://")):
-        return text
-    try:
-        parts = urlsplit(text)
-    except ValueError:  # it is none, and no server is reached by it
-        return text
-    host = parts.netloc.rpartition("@")[2]
-    held = parse_qsl(parts.query, keep_blank_values=True)
-    kept = [each for each in held if each[0] != "key" and not _SECRET.search(each[0])]
-    if host == parts.netloc and kept == held:
-        return text
-    return urlunsplit(parts._replace(netloc=host, query=urlencode(kept)))
-
-
-def warn_of_missing(
-    owner: str, names: Iterable[str], given: Mapping[str, object]
-) -> tuple[str, ...]:
-    """Returns those of the named secrets that were not given again, and warns of them."""
-    missing = tuple(
-        name for name in names if name not in given and name.partition(".")[0] not in given
-    )
-    if missing:
-        warnings.warn(
-            f"This {owner} was saved without its secrets: {', '.join(missing)}. Give them again, "
-            f"as in {owner}.from_dict(data, **{{{missing[0]!r}: ...}}), or keep keys in the "
-            "environment variables of their provider.",
-            stacklevel=3,
-        )
-    return missing
-
-
-def check_taken(kind: type, settings: Mapping[str, object]) -> None:
-    """Checks that a class can be made with settings that were saved.
-
-    Raises:
-        TypeError: It takes others.
-    """
-    try:
-        inspect.signature(kind).bind(**settings)
-    except TypeError as error:
-        raise TypeError(
-            f"{kind.__name__} cannot be made from what was saved ({', '.join(settings)}): {error}. "
-            f"Give what is missing: from_dict(data, name=value). If {kind.__name__} has an "
-            "__init__ of its own, give it a method to_dict(self) as well, which returns the "
-            "arguments of that as a dict, by name, without secrets."
-        ) from None
-
-
-def with_given(settings: Mapping[str, Any], given: Mapping[str, object]) -> dict[str, Any]:
-    """Returns the settings with others that win; ``"headers.Cookie"`` is the place of one within.
-
-    Raises:
-        ValueError: There is no such place.
-    """
-    joined: dict[str, Any] = copy.deepcopy(dict(settings))
-    for path, value in given.items():
-        *way, name = path.split(".")
-        place: Any = joined
-        try:
-            for step in way:
-                place = place[int(step)] if isinstance(place, list) else place[step]
-            place[int(name) if isinstance(place, list) else name] = value
-        except (KeyError, IndexError, ValueError, TypeError) as error:
-            raise ValueError(f"the settings have no place {path!r}") from error
-    return joined
-
-
-def loaded(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the settings that `saved` wrote."""
-    return {
-        name: REMOVE_PARAMETER if value == _REMOVED else value for name, value in settings.items()
-    }
-
-
-def _is_secret(name: str, value: object) -> bool:
-    return bool(
-        _SECRET.search(name) or (isinstance(value, str) and _SECRET_TEXT.match(value.strip()))
-    )
-
-
-def _json(value: object) -> JSONValue:
-    if isinstance(value, str):
-        return without_secrets(value)
-    if value is None or isinstance(value, bool | int | float):
-        return value
-    if value is REMOVE_PARAMETER:
-        return _REMOVED
-    if isinstance(value, Mapping):
-        return {
-            str(key): _fields(item) if key == _FIELDS else _json(item)
-            for key, item in value.items()
-            if not _is_secret(str(key), item)
-        }
-    if isinstance(value, list | tuple):
-        return [None if _is_secret("", item) else _json(item) for item in value]
-    raise TypeError(type(value).__name__)
-
-
-def _fields(value: object) -> JSONValue:
-    if not isinstance(value, Mapping):
-        return _json(value)
-    return {str(name): _json(schema) for name, schema in value.items()}

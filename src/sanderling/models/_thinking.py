@@ -49,34 +49,44 @@ def split_thinking(
 class _Reader:
     def __init__(self, opened: bool) -> None:
         self._closing: StopCutter | None = StopCutter([_CLOSING]) if opened else None
-        self._start: str | None = None if opened else ""  # what may be the opening mark
-        self._fed = ""  # since thinking began
+        self._head: str | None = None if opened else ""  # what may be the opening mark
+        self._start: list[str] = []  # the same as it came, with the blanks before it
+        self._end = ""  # of what is thought: the closing mark may have begun there
         self._trims = False  # whether blanks are still left out
 
     def feed(self, text: str) -> tuple[str, str]:
         """Returns what of the text is thought, and what is said."""
-        if self._start is not None:
-            self._start += text
-            head = self._start.lstrip()
+        if self._head is not None:
+            self._start.append(text)
+            head = self._head + text if self._head else text.lstrip()
             if _OPENING.startswith(head):
+                self._head = head
                 return "", ""  # not to be told yet
-            text, self._start = self._start, None
+            self._head = None
             if not head.startswith(_OPENING):
-                return "", text
+                return "", self._rest_of_start()
             self._closing, text = StopCutter([_CLOSING]), head.removeprefix(_OPENING)
+            self._start.clear()
         if self._closing is None:
             return "", self._trimmed(text)
-        self._fed += text
         thought = self._closing.feed(text)
+        text = self._end + text
         if not self._closing.stopped:
+            self._end = text[1 - len(_CLOSING) :]
             return thought, ""
         self._closing, self._trims = None, True
-        return thought, self._trimmed(self._fed.partition(_CLOSING)[2])
+        return thought, self._trimmed(text.partition(_CLOSING)[2])
 
     def rest(self) -> tuple[str, str]:
         """Returns what was held back, at the end of the reply."""
-        start, self._start = self._start or "", None
-        return (self._closing.rest() if self._closing is not None else ""), start
+        self._head = None
+        thought = self._closing.rest() if self._closing is not None else ""
+        return thought, self._rest_of_start()
+
+    def _rest_of_start(self) -> str:
+        start = "".join(self._start)
+        self._start.clear()
+        return start
 
     def _trimmed(self, text: str) -> str:
         """Leaves out the blanks between the thoughts and the answer."""

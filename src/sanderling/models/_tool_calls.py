@@ -13,6 +13,10 @@ from sanderling._show import quoted
 from sanderling.errors import AgentParsingError
 from sanderling.messages import ChatMessage, ChatMessageToolCall, ChatMessageToolCallFunction
 
+#: Tool calls of one reply.
+MAX_CALLS = 1_000
+#: Levels of lists and objects in the arguments of a call.
+MAX_NESTING = 100
 _MAX_BROKEN = 200  # objects of a text that may turn out to be none: each costs a look at the rest
 _MAX_LITERAL = 20_000
 _OBJECT = re.compile(r'\{\s*"')
@@ -47,12 +51,17 @@ def parse_json_tool_calls(
         arguments_key: Where it has the arguments.
 
     Raises:
-        AgentParsingError: No object of the text names a tool; the message shows how to do it.
+        AgentParsingError: No object of the text names a tool; the message shows how to do it. Or
+            there are more than 1,000 calls.
     """
     keys = (name_key, arguments_key)
     calls = [call for value in _objects(text) for call in _calls_of(value, keys)]
     if not calls:
         calls = list(_calls_of(_python_literal(text), keys))
+    if len(calls) > MAX_CALLS:
+        raise AgentParsingError(
+            f"Your reply makes {len(calls):,} tool calls, and may make {MAX_CALLS:,}. Make fewer."
+        )
     if not calls:
         raise AgentParsingError(
             f"Your reply calls no tool. {quoted(text)}\n"
@@ -72,7 +81,8 @@ def _objects(text: str) -> Iterator[Any]:
             position = found.start() + 1
             failures += 1
         else:
-            yield value
+            if not is_nested_deeply(value):
+                yield value
 
 
 def _python_literal(text: str) -> Any:
@@ -82,9 +92,10 @@ def _python_literal(text: str) -> Any:
     if not starts or end - min(starts) > _MAX_LITERAL:
         return None
     try:
-        return ast.literal_eval(text[min(starts) : end + 1])
+        value = ast.literal_eval(text[min(starts) : end + 1])
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         return None
+    return None if is_nested_deeply(value) else value
 
 
 def _calls_of(value: Any, keys: tuple[str, str]) -> Iterator[ChatMessageToolCall]:
@@ -110,9 +121,25 @@ def read_arguments(call: ChatMessageToolCall) -> Any:
     if not isinstance(arguments, str):
         return {} if arguments is None else arguments
     try:
-        return json.loads(arguments) if arguments.strip() else {}
+        value = json.loads(arguments) if arguments.strip() else {}
     except (ValueError, RecursionError):
         return arguments  # a tool with one argument may want the bare text
+    return arguments if is_nested_deeply(value) else value
+
+
+def is_nested_deeply(value: object) -> bool:
+    """Tells whether a value is nested so deeply that what walks through it might fail."""
+    level = [value]
+    for _ in range(MAX_NESTING):
+        level = [
+            item
+            for each in level
+            if isinstance(each, dict | list)
+            for item in (each.values() if isinstance(each, dict) else each)
+        ]
+        if not level:
+            return False
+    return True
 
 
 def as_object(arguments: object) -> Mapping[str, Any]:

@@ -61,6 +61,7 @@ class TransformersModel(LocalModel):
     """
 
     provider: ClassVar[str] = "transformers"
+    form_settings = LocalModel.form_settings | {"device_map", "torch_dtype", "kv_caches"}
 
     def __init__(
         self,

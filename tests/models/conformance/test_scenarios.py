@@ -408,7 +408,11 @@ def test_settings_load_back(dialect: Dialect) -> None:
         )
         data = json.loads(json.dumps(made.to_dict()))
         secrets = dict.fromkeys(data.get("missing_secrets", ()), "sk-test")
-        loaded = type(made).from_dict(data, **secrets)
+        others = {
+            name: data[name]
+            for name in data.keys() - type(made).form_settings - {"missing_secrets"}
+        }
+        loaded = type(made).from_dict(data, **{**others, **secrets})
         assert loaded.to_dict() == made.to_dict()
         assert loaded.generate(HELLO).text == made.generate(HELLO).text == "Hello world"
     first, second = server.requests

@@ -1,0 +1,75 @@
+"""What the form of an agent may choose, and what only the program that loads it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from sanderling import CodeAgent, LogLevel
+from sanderling.models import OpenAIModel
+from sanderling.sandbox import LocalPythonExecutor
+
+QUIET: dict[str, Any] = {"verbosity_level": LogLevel.OFF}
+
+
+def usual_form() -> dict[str, Any]:
+    return CodeAgent([], OpenAIModel("m"), **QUIET).to_dict()
+
+
+def test_an_agent_in_the_usual_place_comes_back_without_further_ado() -> None:
+    made = CodeAgent([], OpenAIModel("gpt-5", temperature=0.5), max_steps=3, **QUIET)
+    data = json.loads(json.dumps(made.to_dict()))
+    assert CodeAgent.from_dict(data).to_dict() == data
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"executor_type": "inprocess"}, r"sets executor_type, .*executor_type='inprocess'\)"),
+        ({"executor_type": "docker"}, r"sets executor_type, .*executor_type='docker'\)"),
+        ({"executor_kwargs": {"extra_read": ["/"]}}, r"executor_kwargs=\{'extra_read': \['/'\]\}"),
+        ({"executor_kwargs": {"packages": ["evil"]}}, "sets executor_kwargs"),
+        (
+            {"model": {"class": "OpenAIModel", "data": {"model_id": "m", "api_base": "http://x"}}},
+            r"api_base='http://x'\) Then give it to the agent: from_dict\(data, model=\.\.\.\)",
+        ),
+        (
+            {"model": {"class": "TransformersModel", "data": {"trust_remote_code": True}}},
+            "trust_remote_code=True",
+        ),
+        ({"model": {"class": "ReplayModel", "data": {"path": "/etc/passwd"}}}, "sets path"),
+    ],
+)
+def test_a_form_cannot_weaken_the_walls_nor_send_keys_elsewhere(
+    settings: dict[str, Any], told: str
+) -> None:
+    form = {**usual_form(), **settings}
+    with pytest.raises(ValueError, match=told):
+        CodeAgent.from_dict(form)
+    child = {**form, "name": "child", "description": "Helps."}
+    parent = {
+        **usual_form(),
+        "managed_agents": {"child": child},
+    }
+    with pytest.raises(ValueError, match=rf"a managed agent of the form: .*{told}"):
+        CodeAgent.from_dict(parent)
+
+
+def test_what_a_form_may_not_choose_can_be_passed() -> None:
+    form = {
+        **usual_form(),
+        "executor_type": "inprocess",
+        "executor_kwargs": {"timeout_seconds": 5},
+    }
+    agent = CodeAgent.from_dict(form, executor_type="local", executor_kwargs={})
+    assert (agent.executor_type, agent.executor_kwargs) == ("local", {})
+    executor = LocalPythonExecutor()
+    assert CodeAgent.from_dict(form, executor=executor).executor is executor
+
+
+def test_secrets_of_an_executor_are_not_in_the_form() -> None:
+    agent = CodeAgent([], OpenAIModel("m"), **QUIET)
+    agent.executor_kwargs = {"api_key": "e2b-secret", "timeout_seconds": 5}
+    assert agent.to_dict()["executor_kwargs"] == {"timeout_seconds": 5}
