@@ -138,16 +138,19 @@ async def in_thread(function: Callable[[], T]) -> T:
     """
     run = contextvars.copy_context().run
     return await asyncio.get_running_loop().run_in_executor(
-        _threads(), run, _without_stop_iteration, function
+        _threads(), run, _without_signals, function
     )
 
 
-def _without_stop_iteration(function: Callable[[], T]) -> T:
+def _without_signals(function: Callable[[], T]) -> T:
     try:
         return function()
-    except StopIteration as error:
-        # A future refuses this exception, and whoever awaits it would wait for ever.
-        raise RuntimeError("The tool raised StopIteration") from error
+    except BaseException as error:
+        if isinstance(error, Exception | SystemExit) and not isinstance(error, StopIteration):
+            raise
+        # A future refuses StopIteration. KeyboardInterrupt would end the event loop, and the others
+        # would seem to say that the awaiting task is cancelled or closed.
+        raise RuntimeError(f"The tool raised {type(error).__name__}") from error
 
 
 def _open_portal() -> _Portal:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import dataclasses
 import itertools
 import math
@@ -42,7 +43,10 @@ def text_of(value: object, write: Callable[[object], str] = str) -> str:
             return f"<{type(value).__name__} that is too large to be shown>"
         return write(value)
     except Exception as error:  # whatever the value's own code raises
-        return f"<{type(value).__name__} that cannot be shown: {type(error).__name__}: {error}>"
+        reason = type(error).__name__
+        with contextlib.suppress(Exception):
+            reason = f"{reason}: {error}"
+        return f"<{type(value).__name__} that cannot be shown: {reason}>"
 
 
 def visible(text: str) -> str:

@@ -112,12 +112,22 @@ def test_an_executor_of_somebody_else_runs_the_code(
 
 
 @both_drivers
-def test_what_it_raises_is_the_error_of_the_step(make: Make, driver: Driver) -> None:
-    agent = make([code("print('before')", "1 / 0"), ANSWER], executor=PlainExecutor())
+@pytest.mark.parametrize(
+    ("last", "told"),
+    [
+        ("1 / 0", "division by zero"),
+        ("raise SystemExit('bye')", "bye"),
+        ("raise KeyError(10 ** 5_000)", "KeyError that cannot be shown"),
+    ],
+)
+def test_what_it_raises_is_the_error_of_the_step(
+    make: Make, driver: Driver, last: str, told: str
+) -> None:
+    agent = make([code("print('before')", last), ANSWER], executor=PlainExecutor())
     assert driver.run(agent, "Go") == "done"
     step = action(agent)
     assert isinstance(step.error, AgentExecutionError)
-    assert "division by zero" in str(step.error)
+    assert told in str(step.error)
     assert step.observations == "Execution logs:\nbefore"
 
 

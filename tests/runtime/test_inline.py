@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from sanderling import AgentInterruptedError, CodeAgent, LogLevel, ScriptedModel, Tool, tool
+from sanderling import (
+    ActionStep,
+    AgentInterruptedError,
+    CodeAgent,
+    LogLevel,
+    ScriptedModel,
+    Tool,
+    tool,
+)
 
 if TYPE_CHECKING:
     from sanderling.loop import Effect, Event
@@ -134,10 +142,12 @@ def leave() -> None:
     raise SystemExit("enough")
 
 
-def test_an_exit_ends_whoever_runs_the_agent(policies: list[Any]) -> None:
-    agent = agent_of(policies, [leave], "try:\n    leave()\nexcept BaseException:\n    pass")
-    with pytest.raises(SystemExit, match="enough"):
-        asyncio.run(agent.arun("go"))
+def test_an_exit_is_an_error_of_the_tool(policies: list[Any]) -> None:
+    agent = agent_of(policies, [leave], "leave()", "final_answer('done')")
+    assert asyncio.run(agent.arun("go")) == "done"
+    step = agent.memory.steps[1]
+    assert isinstance(step, ActionStep)
+    assert str(step.error).endswith("ToolError: The tool 'leave' raised SystemExit: enough")
 
 
 def test_a_tool_that_blocks_does_not_keep_the_run_from_ending(policies: list[Any]) -> None:

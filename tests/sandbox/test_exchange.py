@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sanderling.sandbox import ToolRequest
 from sanderling.sandbox._exchange import Exchange
+from sanderling.sandbox._remote import RemoteInterpreter
 from sanderling.sandbox.backends._forked import readable
 from support.sandbox import interpreter, run, value
 
@@ -49,4 +51,18 @@ def test_an_interrupt_that_comes_too_late_does_not_reach_the_next_step(
             with monkeypatch.context() as patched:
                 patched.setattr(Exchange, "start_step", start_step)
                 assert value(python, "1") == 1
+            assert value(python, "2") == 2
+
+
+def test_an_interrupt_that_comes_too_late_for_an_abandoned_step() -> None:
+    with interpreter(tools={"call": lambda: None}) as python:
+        for _ in range(5):
+            execution = python.execute("try: call()\nexcept RuntimeError: pass")
+            request = next(execution)
+            assert isinstance(request, ToolRequest)
+            python.fail(request, "no")
+            assert isinstance(python, RemoteInterpreter)
+            assert python._resources.link is not None
+            assert readable(python._resources.link.socket.fileno(), 10)  # the step has ended
+            execution.close()
             assert value(python, "2") == 2

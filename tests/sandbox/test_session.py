@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from sanderling.errors import SandboxUnavailable, SandboxViolation
 from sanderling.sandbox import Printed, ToolRequest, ToolSpec, kernel
+from sanderling.sandbox._host_values import HostValues
 from sanderling.sandbox._outcome import Fault, Finished
 from sanderling.sandbox._session import Ready, Session
 
@@ -70,11 +71,11 @@ def test_a_step_from_beginning_to_end() -> None:
         {"b": 2},
         True,
     )
-    assert (made.running, made.waiting) == (True, True)
+    assert (made.running, made.calls) == (True, 1)
     assert heard(made.reply(request, 3)) == [("ret", {"id": 1, "v": 3})]
-    assert (made.running, made.waiting) == (True, False)
+    assert (made.running, made.calls) == (True, 0)
     assert made.feed(said("done", DONE)) == [Finished(5, "5", None, interrupted=False, threads=0)]
-    assert (made.running, made.waiting) == (False, False)
+    assert (made.running, made.calls) == (False, 0)
     assert made.logs == "hi\nx"
 
 
@@ -188,7 +189,32 @@ def test_a_value_that_cannot_enter_becomes_an_error() -> None:
     ((kind, fields),) = heard(made.reply(only_request(made), "x" * (kernel.MAX_JSON + 1)))
     assert kind == "ret"
     assert "what add returned did not arrive: too large" in fields["e"]
-    assert not made.waiting
+    assert not made.calls
+
+
+class Exhausted(HostValues):
+    def encode(self, value: object) -> Any:
+        raise MemoryError("no room")
+
+
+def test_whatever_keeps_a_value_from_being_sent_becomes_an_error() -> None:
+    made = session(values=Exhausted())
+    ((kind, fields),) = heard(made.reply(only_request(made), 1))
+    assert (kind, fields["e"]) == ("ret", "what add returned did not arrive: MemoryError: no room")
+    assert not made.calls
+
+
+def test_calls_and_the_bytes_of_their_arguments_are_counted_until_they_are_answered() -> None:
+    made = session()
+    frames = [said("call", CALL, id=number, args=["x" * number * 1_000]) for number in range(1, 5)]
+    requests = [event for frame in frames for event in made.feed(frame)]
+    assert (made.calls, made.argument_bytes) == (4, sum(map(len, frames)))
+    for request, answer in zip(requests, (made.reply, made.fail), strict=False):
+        assert isinstance(request, ToolRequest)
+        answer(request, "done")
+    assert (made.calls, made.argument_bytes) == (2, sum(map(len, frames[2:])))
+    made.interrupt()
+    assert (made.calls, made.argument_bytes) == (0, 0)
 
 
 def test_the_final_answer_stays_on_the_host() -> None:

@@ -116,9 +116,9 @@ class _CallsByMethod:
             return (yield from _called(lent, lambda: call(name, arguments)))
         except (AgentExecutionError, AgentStoppedError):
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise AgentToolExecutionError(
-                f"The tool {name!r} raised {type(error).__name__}: {sandbox.safe_str(error)}"
+                f"The tool {name!r} raised {sandbox.described(error)}"
             ) from error
 
 

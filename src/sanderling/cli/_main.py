@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from sanderling import sandbox
+from sanderling._show import text_of
 from sanderling.console import AgentLogger, LogLevel
 from sanderling.errors import AgentError, MissingExtraError, SandboxError
 
@@ -154,9 +155,9 @@ def _complain(message: str) -> None:
 
 def _told(error: Exception) -> str:
     expected = (AgentError, SandboxError, MissingExtraError, OSError, ValueError)
-    if isinstance(error, expected) and str(error):
-        return f"sanderling: {error}"
+    if isinstance(error, expected) and (text := text_of(error)):
+        return f"sanderling: {text}"
     return (
-        f"sanderling: unexpected {type(error).__name__}: {error}\n"
+        f"sanderling: unexpected {type(error).__name__}: {text_of(error)}\n"
         f"This looks like a fault of Sanderling itself; {DEBUG}=1 shows where it happened."
     )

@@ -106,7 +106,7 @@ class AnswerType(Generic[T]):
 
     def _refused(self, error: Exception) -> AgentError:
         return AgentError(
-            f"The final answer does not fit what is wanted:\n{error}\n"
+            f"The final answer does not fit what is wanted:\n{sandbox.error_text(error)}\n"
             f"It has to be a value of this JSON schema: {self.schema_text}"
         )
 

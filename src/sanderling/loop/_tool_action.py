@@ -139,7 +139,7 @@ class ToolAction:
             raise
         except Exception as error:
             raise AgentParsingError(
-                f"Your reply cannot be read as a tool call: {type(error).__name__}: {error}"
+                f"Your reply cannot be read as a tool call: {sandbox.described(error)}"
             ) from error
         if not calls:
             raise AgentParsingError(f"Your reply calls no tool. {quoted(text)}")
@@ -196,7 +196,8 @@ class _Turn:
         except MissingExtraError:
             raise
         except Exception as error:  # what decoders raise at broken data has no common base
-            what = f"The tool {call.name!r} did not return the {kind} that it should: {error}"
+            why = sandbox.error_text(error)
+            what = f"The tool {call.name!r} did not return the {kind} that it should: {why}"
             return Outcome(error=AgentToolExecutionError(what))
 
     def _told(self, outcome: Outcome, *, keep: bool) -> str:

@@ -14,6 +14,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from sanderling._secrets import masked, without_secrets
+from sanderling._show import text_of
 from sanderling.errors import (
     AgentGenerationError,
     ContentFilterError,
@@ -185,7 +186,7 @@ def explained(failure: Failure, asked: Asked) -> AgentGenerationError:
 
 def short(error: BaseException) -> str:
     """Returns an error in a few words."""
-    return f"{type(error).__name__}: {error}"[:_MAX_SAID]
+    return f"{type(error).__name__}: {text_of(error)}"[:_MAX_SAID]
 
 
 def cause(error: BaseException) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
+from sanderling import sandbox
 from sanderling.errors import AgentExecutionError, AgentStoppedError, AgentToolCallError
 from sanderling.loop import CallTool, Effect, Event, ExecuteCode
 
@@ -133,9 +134,9 @@ class Approval:
             decision = yield Consult(partial(self._approve, request), blocks=True)
         except AgentStoppedError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise AgentStoppedError(
-                f"The approval policy raised {type(error).__name__}: {error}. "
+                f"The approval policy raised {sandbox.described(error)}. "
                 f"{request.name!r} was not carried out."
             ) from error
         if isinstance(decision, bool):

@@ -137,7 +137,9 @@ class AsyncPerformer:
         tool, arguments = self._services.find(effect)
         try:
             return await tool.ainvoke(arguments)
-        except Exception as error:
+        except (Exception, SystemExit, asyncio.CancelledError) as error:
+            if isinstance(error, asyncio.CancelledError) and _is_cancelled():
+                raise
             raise tool_failure(effect.name, error) from error
 
     async def _errand(self, delegate: Delegate, effect: CallTool) -> AsyncPerformance:
@@ -231,6 +233,12 @@ class AsyncPerformer:
 
 async def _done(value: object) -> object:
     return value
+
+
+def _is_cancelled() -> bool:
+    """Returns whether the current task is cancelled, rather than one that a tool awaited."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 async def _consult(effect: Consult) -> object:

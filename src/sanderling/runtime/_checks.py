@@ -17,6 +17,10 @@ def call_check(
 
     Returns:
         What the check returns; false means that the answer is refused.
+
+    Raises:
+        RuntimeError: The check raised GeneratorExit, which would end the run.
+        Exception: It raised this.
     """
     try:
         parameters = inspect.signature(check).parameters.values()
@@ -29,4 +33,7 @@ def call_check(
     named = any(one.name == "agent" or one.kind is one.VAR_KEYWORD for one in parameters)
     takes = len([one for one in positional if one.name != "agent"])
     given = (answer, memory) if takes > 1 or more else (answer,)
-    return check(*given, agent=agent) if named else check(*given)
+    try:
+        return check(*given, agent=agent) if named else check(*given)
+    except GeneratorExit as error:
+        raise RuntimeError("it raised GeneratorExit") from error

@@ -47,7 +47,7 @@ def drive(loop: Generator[Effect | Event, Any, Any], perform: Perform) -> Perfor
         asked for the effect; the loop decides what it means.
     """
     reply: Any = None
-    error: Exception | None = None
+    error: BaseException | None = None
     with closing(loop):
         while True:
             try:
@@ -58,7 +58,7 @@ def drive(loop: Generator[Effect | Event, Any, Any], perform: Perform) -> Perfor
             if isinstance(item, Effect):
                 try:
                     reply = yield from perform(item)
-                except Exception as caught:
+                except (Exception, SystemExit) as caught:
                     error = caught
             else:
                 yield item
@@ -75,7 +75,7 @@ async def adrive(
             the way, an asynchronous generator yields them, and the reply in a last `Done`.
     """
     reply: Any = None
-    error: Exception | None = None
+    error: BaseException | None = None
     with closing(loop):
         while True:
             try:
@@ -98,5 +98,5 @@ async def adrive(
                             reply = piece.value
                         else:
                             yield piece
-            except Exception as caught:
+            except (Exception, SystemExit) as caught:
                 error = caught

@@ -6,7 +6,7 @@ import contextvars
 import inspect
 from collections.abc import AsyncGenerator, Callable
 from functools import partial
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from sanderling.sandbox import CallElsewhere, InlineInterpreter
 
@@ -52,14 +52,8 @@ class _InlineCalls:
         tool, arguments = self._services.find_tool(self._services.call_of(request))
         try:
             result = tool.begin_here(arguments)
-        except Exception as error:
+        except BaseException as error:  # nothing but the tool raises in this thread
             raise tool_failure(request.name, error) from error
-        except BaseException as error:  # whoever runs the agent has to hear of it
-            raise CallElsewhere(partial(_raise, error)) from None
         if inspect.isawaitable(result):
             raise CallElsewhere(lambda: result)
         return result
-
-
-def _raise(error: BaseException) -> NoReturn:
-    raise error

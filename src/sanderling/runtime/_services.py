@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sanderling import sandbox
+from sanderling._show import text_of
 from sanderling.errors import (
     AgentError,
     AgentExecutionError,
@@ -99,7 +100,7 @@ class Services:
         if isinstance(error, AgentError):
             return error
         return AgentGenerationError(
-            f"{type(self.model).__name__} failed with {type(error).__name__}: {error}"
+            f"{type(self.model).__name__} failed with {type(error).__name__}: {text_of(error)}"
         )
 
     def find(self, effect: CallTool) -> tuple[Tool | Member, dict[str, Any]]:
@@ -198,7 +199,12 @@ class Services:
                 interpreter.interrupt()  # whoever drives the code does not wait for this call
             raise
         except Exception as error:
-            interpreter.fail(request, sandbox.safe_str(error))
+            interpreter.fail(request, sandbox.error_text(error))
+        except BaseException as error:  # such as KeyboardInterrupt, which the caller handles
+            interpreter.fail(request, sandbox.described(error))
+            if not request.alone:
+                interpreter.interrupt()
+            raise
         else:
             interpreter.reply(request, value)
         finally:
@@ -218,8 +224,8 @@ class Services:
             try:
                 if (yield Consult(called)):
                     continue
-            except Exception as error:
-                told = sandbox.safe_str(error)
+            except (Exception, SystemExit) as error:
+                told = sandbox.error_text(error) or type(error).__name__
                 return f"The final answer was refused by the check {name!r}: {told}"
             return f"The final answer was refused by the check {name!r}. Give another one."
         return None
@@ -244,7 +250,7 @@ class Services:
 def _finished(name: str, rest: Callable[[], object]) -> object:
     try:
         value = rest()
-    except Exception as error:
+    except (Exception, SystemExit, GeneratorExit) as error:
         raise tool_failure(name, error) from error
     return _awaited(name, value) if inspect.isawaitable(value) else value
 
@@ -252,12 +258,14 @@ def _finished(name: str, rest: Callable[[], object]) -> object:
 async def _awaited(name: str, value: Awaitable[object]) -> object:
     try:
         return await value
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise tool_failure(name, error) from error
 
 
 def _misfit(tool: Tool | Member, error: Exception) -> AgentToolCallError:
-    return AgentToolCallError(f"The call of {tool.name!r} does not fit it: {error}")
+    return AgentToolCallError(
+        f"The call of {tool.name!r} does not fit it: {sandbox.error_text(error)}"
+    )
 
 
 def as_reply(model: Model, reply: object) -> ChatMessage:
@@ -274,9 +282,22 @@ def as_reply(model: Model, reply: object) -> ChatMessage:
     return reply
 
 
-def tool_failure(name: str, error: Exception) -> AgentError:
+def invoked(tool: Tool | Member, arguments: Mapping[str, Any]) -> object:
+    """Calls a tool.
+
+    Raises:
+        AgentToolExecutionError: It raised SystemExit or GeneratorExit, which would end more than
+            the call.
+        Exception: It raised this.
+    """
+    try:
+        return tool.invoke(arguments)
+    except (SystemExit, GeneratorExit) as error:
+        raise tool_failure(tool.name, error) from error
+
+
+def tool_failure(name: str, error: BaseException) -> AgentError:
     """Returns what the model is told of a tool that raised."""
     if isinstance(error, AgentExecutionError):
         return error
-    told = sandbox.safe_str(error)
-    return AgentToolExecutionError(f"The tool {name!r} raised {type(error).__name__}: {told}")
+    return AgentToolExecutionError(f"The tool {name!r} raised {sandbox.described(error)}")

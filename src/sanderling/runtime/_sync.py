@@ -32,7 +32,7 @@ from ._control import listen
 from ._delegates import Delegate
 from ._drivers import drive
 from ._policies import Consult, under
-from ._services import Services, as_reply, tool_failure
+from ._services import Services, as_reply, invoked, tool_failure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -153,7 +153,7 @@ class Performer:
         tool, arguments = services.find(effect)
         try:
             if not isinstance(tool, Delegate):
-                return self._control.call(lambda: tool.invoke(arguments))
+                return self._control.call(lambda: invoked(tool, arguments))
             errand = tool.begin(arguments, services)
             try:
                 with closing(errand.events()) as events:

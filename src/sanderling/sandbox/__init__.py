@@ -40,7 +40,9 @@ if TYPE_CHECKING:
     from ._old_names import fix_final_answer_code as fix_final_answer_code
     from ._plugged import interpreter_of as interpreter_of
     from ._snapshots import Snapshot as Snapshot
+    from ._texts import described as described
     from ._texts import encode_on_host as encode_on_host
+    from ._texts import error_text as error_text
     from ._texts import safe_repr as safe_repr
     from ._texts import safe_str as safe_str
     from ._texts import stays_on_host as stays_on_host
@@ -85,7 +87,9 @@ __getattr__, __dir__, __all__ = lazy(
         "check_up": "._checkup",
         "create_executor": "._executors",
         "create_interpreter": "._create",
+        "described": "._texts",
         "encode_on_host": "._texts",
+        "error_text": "._texts",
         "fix_final_answer_code": "._old_names",
         "interpreter_of": "._plugged",
         "literal_text": "._interpreter",

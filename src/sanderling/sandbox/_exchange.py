@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from ._snapshots import CopyableLink
 
 START = 30.0
+MOST_ARGUMENTS = 32 << 20
+"""Bytes of the calls under way, beside those of one frame."""
 _READS = 16  # that may bring nothing, before others get their turn
 
 
@@ -72,6 +74,8 @@ class Exchange:
         self._clock = StepClock(None, 0.0)
         self._watch = self._new_watch()
         self._limits = StepLimits(settings.timeout_seconds)
+        self.paused = False
+        """Whether nothing was to be read when that was last looked at: see `is_full`."""
         self._steps = itertools.count(1)
         self._interrupts = 0  # that the step was sent
         self._late = False  # whether one of them may reach the kernel after the step
@@ -132,7 +136,7 @@ class Exchange:
             wire.send(buffers)
 
     def _watch_clock(self) -> None:
-        if self._session.waiting:
+        if self._session.calls:
             self._clock.stand()
         else:
             self._clock.run()
@@ -213,6 +217,16 @@ class Exchange:
         used = None if most is None else resources.memory_bytes(most)
         return replace(resources.backend.usage(resources.link), memory_bytes=used)
 
+    def is_full(self) -> bool:
+        """Returns whether nothing more is read for now: what the kernel asks for costs memory here.
+
+        A call counts until the kernel has taken the reply. A kernel of ours takes replies before it
+        makes more calls; only forged calls can make this last.
+        """
+        session, wire = self._session, self._resources.wire
+        unsent = 0 if wire is None else wire.unsent
+        return session.calls + unsent > kernel.MOST_CALLS or session.argument_bytes > MOST_ARGUMENTS
+
     def patience(self) -> float:
         """Returns how long to wait for bytes."""
         patience = self._clock.patience()
@@ -251,6 +265,9 @@ class Exchange:
         if wire is None:
             raise SandboxCrashed("The interpreter was closed while it ran the code.")
         with self.lock:
+            if self.paused and self.is_full():
+                return None
+            self.paused = False
             for _ in range(_READS):
                 count = wire.receive(self._session.space())
                 if count is None:
@@ -261,6 +278,7 @@ class Exchange:
                 events = self._session.advance(count)
                 if events:
                     self._watch_clock()
+                    self.paused = self.is_full()
                     return events
             return []
 

@@ -22,7 +22,7 @@ from typing import Any
 
 from . import kernel
 from ._interpreter import ToolSpec
-from ._texts import Holder, stand_in
+from ._texts import Holder, described, stand_in
 
 
 class HostObject(Holder):
@@ -221,7 +221,7 @@ class _Outgoing(kernel.Extension):
             try:
                 return {"$": "code", "n": self._define(encoder, value)}
             except Exception as error:  # whatever its parts raise when they are pickled
-                return self._values.refer(value, f"{type(error).__name__}: {error}")
+                return self._values.refer(value, described(error))
         return self._values.refer(value)
 
     def class_key(self, encoder: kernel.Encoder, kind: type) -> int | None:

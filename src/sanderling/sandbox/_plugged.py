@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequen
 from types import MappingProxyType
 
 from sanderling._bridge import in_thread
+from sanderling._show import text_of
 from sanderling.errors import InterpreterError, MissingExtraError, SandboxError, SandboxUnavailable
 
 from . import kernel
@@ -100,9 +101,9 @@ class PluggedInterpreter:
             raise
         except SandboxError as error:
             return CodeResult(logs=error.logs or self._printed(), error=error)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             logs = self._printed()
-            told = str(error) or type(error).__name__
+            told = text_of(error) or type(error).__name__
             return CodeResult(logs=logs, error=InterpreterError(told, logs))
         return _read(self._executor, said)
 

@@ -118,7 +118,7 @@ class RemoteInterpreter:
             wire = self._exchange.greet(self._resources.backend.start())
             with wire.driven():
                 while not self._exchange.is_ready():
-                    wire.wait(self._exchange.patience())
+                    self._wait(wire)
             return wire
 
     async def _aopen(self) -> Wire:
@@ -128,7 +128,7 @@ class RemoteInterpreter:
             wire = self._exchange.greet(await self._astart())
             with wire.driven(asyncio.get_running_loop()):
                 while not self._exchange.is_ready():
-                    await wire.await_bytes(self._exchange.patience())
+                    await self._await_turn(wire)
             return wire
 
     async def _astart(self) -> Link:
@@ -185,7 +185,7 @@ class RemoteInterpreter:
                     while True:
                         events = self._exchange.turn()
                         if events is None:
-                            wire.wait(self._exchange.patience())
+                            self._wait(wire)
                             continue
                         for event in events:
                             if isinstance(event, Finished):
@@ -222,9 +222,18 @@ class RemoteInterpreter:
                     await self._aabandon(wire)
             yield result
 
+    def _wait(self, wire: Wire) -> None:
+        if self._exchange.paused:
+            wire.wait_while(self._exchange.is_full, self._exchange.patience())
+        else:
+            wire.wait(self._exchange.patience())
+
+    async def _await_turn(self, wire: Wire) -> None:
+        await wire.await_turn(self._exchange.patience(), is_full=self._exchange.is_full())
+
     async def _rest(self, wire: Wire, events: list[Event] | None) -> None:
         if events is None:
-            await wire.await_bytes(self._exchange.patience())
+            await self._await_turn(wire)
         else:
             await asyncio.sleep(0)  # there is more, but a flood must not keep the loop from others
 
@@ -241,8 +250,10 @@ class RemoteInterpreter:
         self.interrupt()
         try:
             while self._exchange.running:
-                if self._exchange.turn() is None:
-                    wire.wait(self._exchange.patience())
+                events = self._exchange.turn()
+                self._finish(events)
+                if events is None:
+                    self._wait(wire)
         except SandboxError as error:
             self._exchange.lost(error)
 
@@ -252,13 +263,20 @@ class RemoteInterpreter:
         self.interrupt()
         try:
             while self._exchange.running:
-                if not (events := self._exchange.turn()):
+                events = self._exchange.turn()
+                self._finish(events)
+                if not events:
                     await self._rest(wire, events)
         except SandboxError as error:
             self._exchange.lost(error)
         except BaseException:  # cancelled a second time: no more patience
             self._exchange.lost(self._exchange.unstoppable())
             raise
+
+    def _finish(self, events: list[Event] | None) -> None:
+        for event in events or ():
+            if isinstance(event, Finished):
+                self._exchange.result(event)
 
     # Snapshots
 

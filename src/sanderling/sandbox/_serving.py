@@ -13,9 +13,10 @@ from typing import TypeAlias
 from sanderling._bridge import in_thread, wait_for
 
 from ._interpreter import CodeResult, Interpreter, Printed, ToolRequest, ToolSpec
-from ._texts import safe_str
+from ._texts import described
 
 Function: TypeAlias = Callable[..., object]
+_Errors: TypeAlias = type[BaseException] | tuple[type[BaseException], ...]
 _TOGETHER = 32  # calls that are carried out at once
 
 
@@ -113,14 +114,23 @@ class ServingInterpreter:
             await asyncio.gather(*answers, return_exceptions=True)
 
     async def _aanswer(self, request: ToolRequest) -> None:
-        await in_thread(lambda: self._answer(request))
+        await in_thread(lambda: self._answer(request, failures=BaseException))
 
     def _function(self, request: ToolRequest) -> Function | None:
         if request.method is not None:
             return request.method if self._members else None
         return self._functions.get(request.name)
 
-    def _answer(self, request: ToolRequest) -> None:
+    def _answer(
+        self, request: ToolRequest, failures: _Errors = (Exception, SystemExit, GeneratorExit)
+    ) -> None:
+        """Calls a function, and gives the code what it returns, or an error.
+
+        Args:
+            request: The call.
+            failures: What is an error of the function alone. Anything else that it raises, such as
+                KeyboardInterrupt, ends the step, and is raised here as well.
+        """
         function = self._function(request)
         if function is None:
             self._interpreter.fail(request, f"there is no tool {request.name!r}")
@@ -129,8 +139,13 @@ class ServingInterpreter:
             value = function(*request.args, **request.kwargs)
             if inspect.iscoroutine(value):
                 value = wait_for(value)
-        except Exception as error:
-            self._interpreter.fail(request, f"{type(error).__name__}: {safe_str(error)}")
+        except failures as error:
+            self._interpreter.fail(request, described(error))
+        except BaseException as error:
+            self._interpreter.fail(request, described(error))
+            if not request.alone:
+                self._interpreter.interrupt()  # whoever drives the code does not wait for this call
+            raise
         else:
             self._interpreter.reply(request, value)
 

@@ -12,16 +12,19 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TypeAlias, TypeVar
 
+from sanderling._show import text_of
 from sanderling.errors import SandboxUnavailable, SandboxViolation
 
 from . import kernel
 from ._host_values import HostValues, Incoming, cloudpickle_source
 from ._interpreter import Printed, ToolRequest, ToolSpec
 from ._outcome import Fault, Finished
+from ._texts import described
 
 Buffers: TypeAlias = "list[bytes | bytearray | memoryview]"
 Event: TypeAlias = "Ready | Printed | ToolRequest | Finished"
 _T = TypeVar("_T")
+
 _SLACK = 1_000  # characters of notes that the kernel adds to the output
 _NAMES = re.compile(r"\w{1,200}")
 _SURROGATES = re.compile(r"[\ud800-\udfff]")
@@ -46,11 +49,13 @@ class _OpenCall:
 
     Attributes:
         key: Its number.
+        size: Bytes of its frame.
         text: What the sandbox says of the final answer; None where it is another call.
         answer: The final answer, as the code gave it.
     """
 
     key: int
+    size: int
     text: str | None = None
     answer: object = None
 
@@ -87,10 +92,13 @@ class Session:
         self._last_call = 0
         self._calls_left = 0
         self._open: dict[str, _OpenCall] = {}  # calls without a reply
+        self._frame_size = 0
         self._abandoned: list[int] = []
         self._printed: list[str] = []
         self._output_left = 0
         self.final: tuple[object, str | None] | None = None
+        self.argument_bytes = 0
+        """Bytes of the frames of the calls that wait for their reply."""
 
     @property
     def running(self) -> bool:
@@ -98,9 +106,9 @@ class Session:
         return self._step is not None
 
     @property
-    def waiting(self) -> bool:
-        """Whether a call waits for its reply."""
-        return bool(self._open)
+    def calls(self) -> int:
+        """How many calls wait for their reply."""
+        return len(self._open)
 
     @property
     def logs(self) -> str:
@@ -178,19 +186,31 @@ class Session:
             buffers = kernel.pack("ret", {"id": call.key, **fields}, blobs)
         except kernel.CodecError as error:
             return self.fail(request, f"what {request.name} returned did not arrive: {error}")
-        del self._open[request.id]
+        except Exception as error:  # whatever the value's own code raises
+            told = described(error)
+            return self.fail(request, f"what {request.name} returned did not arrive: {told}")
+        self._close(request)
         return buffers
 
     def fail(self, request: ToolRequest, error: str) -> Buffers:
         """Answers a call with an error. Nothing is sent where it does not wait any more."""
-        call = self._open.pop(request.id, None)
+        call = self._close(request)
         return [] if call is None else self._refuse([call.key], error)
 
     def interrupt(self) -> Buffers:
         """Answers all calls that wait, so that no thread of the code is kept by one."""
+        return self._refuse(self._close_all(), "the step was interrupted")
+
+    def _close(self, request: ToolRequest) -> _OpenCall | None:
+        call = self._open.pop(request.id, None)
+        if call is not None:
+            self.argument_bytes -= call.size
+        return call
+
+    def _close_all(self) -> list[int]:
         keys = [call.key for call in self._open.values()]
-        self._open = {}
-        return self._refuse(keys, "the step was interrupted")
+        self._open, self.argument_bytes = {}, 0
+        return keys
 
     def _refuse(self, keys: Iterable[int], error: str) -> Buffers:
         shown = error[: kernel.MAX_SHOWN]
@@ -207,33 +227,37 @@ class Session:
             SandboxViolation: They are not what a kernel would say.
             SandboxUnavailable: The kernel says that it could not be locked.
         """
-        return self._checked(filter(None, [self._guarded_advance(count)]))
-
-    def feed(self, data: bytes) -> list[Event]:
-        """Does what `space` and `advance` do, for bytes that lie elsewhere."""
-        return self._checked(self._reader.feed(data))
-
-    def _guarded_advance(self, count: int) -> kernel.Frame | None:
+        self._frame_size += count
         try:
-            return self._reader.advance(count)
-        except Exception as error:
-            raise self._violation(error) from error
-
-    def _checked(self, frames: Iterable[kernel.Frame]) -> list[Event]:
-        try:
-            return [event for frame in frames for event in self._read(frame)]
+            frame = self._reader.advance(count)
+            if frame is None:
+                return []
+            size, self._frame_size = self._frame_size, 0
+            return list(self._read(frame, size))
         except (SandboxViolation, SandboxUnavailable):
             raise
         except Exception as error:
             raise self._violation(error) from error
 
+    def feed(self, data: bytes) -> list[Event]:
+        """Does what `space` and `advance` do, for bytes that lie elsewhere."""
+        source = memoryview(data)
+        events: list[Event] = []
+        while source:
+            space = self.space()
+            count = min(len(space), len(source))
+            space[:count] = source[:count]
+            source = source[count:]
+            events += self.advance(count)
+        return events
+
     def _violation(self, error: Exception) -> SandboxViolation:
-        told = f"{type(error).__name__}: {str(error)[:200]}"
+        told = f"{type(error).__name__}: {text_of(error)[:200]}"
         return SandboxViolation(
             f"The sandbox broke its protocol ({told}), so it was killed.", self.logs
         )
 
-    def _read(self, frame: kernel.Frame) -> Iterator[Event]:
+    def _read(self, frame: kernel.Frame, size: int) -> Iterator[Event]:
         fields = frame.fields
         if not self._ready:
             yield self._read_ready(frame)
@@ -250,7 +274,7 @@ class Session:
             self._printed.append(text)
             yield Printed(text)
         elif frame.kind == "call":
-            yield self._read_call(frame, step)
+            yield self._read_call(frame, step, size)
         elif frame.kind == "done":
             yield self._read_done(frame)
         else:
@@ -265,7 +289,7 @@ class Session:
         self._ready = True
         return Ready(MappingProxyType(_typed(layers, dict)), _typed(versions, dict))
 
-    def _read_call(self, frame: kernel.Frame, step: int) -> ToolRequest:
+    def _read_call(self, frame: kernel.Frame, step: int, size: int) -> ToolRequest:
         key = _typed(frame.fields["id"], int)
         if key <= self._last_call:
             raise ValueError("the id of a call was used before")
@@ -291,11 +315,12 @@ class Session:
             alone=_typed(frame.fields["alone"], bool),
             method=method,
         )
-        call = _OpenCall(key)
+        call = _OpenCall(key, size)
         if method is None and name in self._finals:
             call.text = _shown(frame.fields["text"])
             call.answer = next(iter((*request.args, *request.kwargs.values())), None)
         self._open[request.id] = call
+        self.argument_bytes += size
         return request
 
     def _read_done(self, frame: kernel.Frame) -> Finished:
@@ -313,8 +338,7 @@ class Session:
             threads=_typed(fields["threads"], int),
             imported=_preloadable(fields.get("imported", [])),
         )
-        self._abandoned += [call.key for call in self._open.values()]
-        self._open = {}
+        self._abandoned += self._close_all()
         self._step = None
         return finished
 

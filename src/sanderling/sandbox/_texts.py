@@ -76,6 +76,19 @@ def safe_str(value: object) -> str:
     return _Text().of(value, 0)
 
 
+def error_text(error: BaseException) -> str:
+    """Returns `safe_str` of an error, whatever its own code raises."""
+    try:
+        return safe_str(error)
+    except Exception as problem:
+        return f"<{type(error).__name__} that cannot be shown: {type(problem).__name__}>"
+
+
+def described(error: BaseException) -> str:
+    """Returns the class and the text of an error: ``KeyError: 'x'``."""
+    return f"{type(error).__name__}: {error_text(error)}"
+
+
 def _is_for_people(value: object) -> bool:
     """Tells whether a class defines a text, and one that does not show the objects within."""
     numpy = sys.modules.get("numpy")

@@ -8,11 +8,16 @@ import contextlib
 import select
 import socket
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
+
+from ._clock import LONGEST_WAIT
 
 if TYPE_CHECKING:
     from ._session import Buffers
+
+_SHORT_WAIT = 0.01  # seconds
 
 
 class Wire:
@@ -28,9 +33,16 @@ class Wire:
         connection.setblocking(False)
         self._socket = connection
         self._lock = threading.Lock()
-        self._outbox: collections.deque[memoryview] = collections.deque()
+        self._sent = threading.Condition()
+        self._outbox: collections.deque[collections.deque[memoryview]] = collections.deque()
         self._driver: int | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._wake: Callable[[], None] | None = None
+
+    @property
+    def unsent(self) -> int:
+        """How many messages the other end has not taken yet."""
+        return len(self._outbox)
 
     @contextlib.contextmanager
     def driven(self, loop: asyncio.AbstractEventLoop | None = None) -> Iterator[None]:
@@ -48,8 +60,9 @@ class Wire:
 
         Where the other end is gone, the bytes are lost; reading will tell.
         """
+        message = collections.deque([memoryview(buffer) for buffer in buffers])
         with self._lock:
-            self._outbox.extend(map(memoryview, buffers))
+            self._outbox.append(message)
         loop = self._loop
         if loop is not None:
             if self._driver == threading.get_ident():
@@ -58,10 +71,15 @@ class Wire:
                 with contextlib.suppress(RuntimeError):  # the loop is closed, and so is the step
                     loop.call_soon_threadsafe(self._flush_in_loop)
             return
-        if not self._flush() and self._driver not in (None, threading.get_ident()):
-            # The driver waits for bytes to read, and shall not be woken: this thread waits itself.
-            while not self._flush():
-                self._poll(select.POLLOUT, 1.0)
+        done = self._flush()
+        if self._driver not in (None, threading.get_ident()):
+            with self._sent:
+                self._sent.notify()
+            # The driver may be waiting for bytes to read. It sends the rest when it waits next.
+            end = time.monotonic() + LONGEST_WAIT
+            while not done and (left := end - time.monotonic()) > 0:
+                self._poll(select.POLLOUT, left)
+                done = self._flush()
 
     def sent(self) -> bool:
         """Sends what the socket takes; returns whether that was all there is to send."""
@@ -70,21 +88,24 @@ class Wire:
     def _flush(self) -> bool:
         """Sends as much as the socket takes; returns whether that was all."""
         with self._lock:
-            while self._outbox:
-                try:
-                    sent = self._socket.send(self._outbox[0])
-                except BlockingIOError:
-                    return False
-                except OSError:
-                    self._outbox.clear()
-                    return True
-                self._outbox[0] = self._outbox[0][sent:]
-                if not self._outbox[0]:
+            try:
+                while self._outbox:
+                    message = self._outbox[0]
+                    while message:
+                        message[0] = message[0][self._socket.send(message[0]) :]
+                        if not message[0]:
+                            message.popleft()
                     self._outbox.popleft()
+            except BlockingIOError:
+                return False
+            except OSError:
+                self._outbox.clear()
             return True
 
     def _flush_in_loop(self) -> None:
         loop, done = self._loop, self._flush()
+        if self._wake is not None:
+            self._wake()
         if loop is None or self._socket.fileno() < 0:
             return
         if done:
@@ -103,9 +124,16 @@ class Wire:
             return 0
 
     def wait(self, seconds: float) -> None:
-        """Blocks until there is something to do, or the time is over."""
+        """Blocks until there is something to read or to send, or the time is over."""
         events = select.POLLIN if self._flush() else select.POLLIN | select.POLLOUT
         self._poll(events, seconds)
+
+    def wait_while(self, is_full: Callable[[], bool], seconds: float) -> None:
+        """Blocks while nothing is to be read, until another thread sends or the time is over."""
+        done = self._flush()
+        with self._sent:
+            if is_full():
+                self._sent.wait(seconds if done else min(seconds, _SHORT_WAIT))
 
     def _poll(self, events: int, seconds: float) -> None:
         poll = select.poll()
@@ -113,21 +141,25 @@ class Wire:
             poll.register(self._socket, events)
             poll.poll(seconds * 1000)
 
-    async def await_bytes(self, seconds: float) -> None:
-        """Does what `wait` does, under asyncio."""
+    async def await_turn(self, seconds: float, *, is_full: bool) -> None:
+        """Does what `wait` does under asyncio, or `wait_while` if nothing is to be read."""
         loop = asyncio.get_running_loop()
-        readable = loop.create_future()
+        ready = loop.create_future()
 
         def wake() -> None:
-            if not readable.done():
-                readable.set_result(None)
+            if not ready.done():
+                ready.set_result(None)
 
         timer = loop.call_later(seconds, wake)
-        loop.add_reader(self._socket, wake)
+        if is_full:
+            self._wake = wake
+        else:
+            loop.add_reader(self._socket, wake)
         try:
-            await readable
+            await ready
         finally:
             timer.cancel()
+            self._wake = None
             if self._socket.fileno() >= 0:
                 loop.remove_reader(self._socket)
 

@@ -122,6 +122,7 @@ MAX_UNSORTED = 10_000  # categories of a column that are numbers or dates in no 
 MAX_KEPT = 20  # values of one step that stay under a name
 MAX_KEPT_STEPS = 5
 
+MOST_CALLS = 64  # of one sandbox that are under way at once; the host reads no further ones
 _MOST_THREADS = 16  # of one `parallel`
 _MOST_BINDERS = 256  # kept, because every run of an agent has the same tools
 _HAS_THREADS = sys.platform != "emscripten"
@@ -1546,8 +1547,8 @@ def parallel(
     Args:
         function: A tool, or any function.
         *iterables: The items; with several, `function` gets one item of each.
-        max_workers: How many calls may be under way at once; for a function that is no tool, at
-            most 16.
+        max_workers: How many calls may be under way at once, at most 64; for a function that is no
+            tool, at most 16.
     """
     if max_workers < 1:
         raise ValueError("max_workers must be at least 1")
@@ -2451,6 +2452,36 @@ class Mailbox:
         self._slots: dict[int, _Slot] = {}
         self._orders: collections.deque[Frame] = collections.deque()
         self._led = False
+        self._owed = 0  # replies that the host has not sent yet
+        self._turns = itertools.count(-1, -1)  # keys of the threads that wait to make a call
+        self._queue: collections.deque[int] = collections.deque()
+
+    def reserve(self) -> None:
+        """Waits until fewer than `MOST_CALLS` replies are owed, and adds one.
+
+        The host does not read when more are owed. Code that writes then, and does not read the
+        replies first, would wait for the host for ever.
+
+        Raises:
+            KeyboardInterrupt: A signal came while the main thread waited.
+        """
+        while True:
+            with self._lock:
+                if self._owed < MOST_CALLS:
+                    self._owed += 1
+                    return
+                turn = next(self._turns)
+                self._slots[turn] = _Slot()
+                self._queue.append(turn)
+            self.wait(turn)
+
+    def release(self, key: int | None) -> None:
+        """Takes a `reserve` back, and the `expect` if there was one: the call was not sent."""
+        with self._lock:
+            if key is not None:
+                self._leave(self._slots.pop(key))
+            self._owed -= 1
+            self._pass_turn()
 
     def expect(self, key: int) -> None:
         """Announces a `wait`, so that a reply which comes before it is not lost."""
@@ -2504,13 +2535,29 @@ class Mailbox:
     def _deliver(self, frame: Frame) -> None:
         key = frame.fields.get("id") if frame.kind == "ret" else self.ORDERS
         with self._lock:
+            if key != self.ORDERS:
+                self._owed -= 1
+                self._pass_turn()
             slot = self._slots.get(key) if type(key) is int else None
             if slot is not None and slot.frame is None:
-                slot.frame = frame
-                if not slot.leads:
-                    slot.woken.release()
+                self._hand(slot, frame)
             elif key == self.ORDERS:
                 self._orders.append(frame)
+
+    def _pass_turn(self) -> None:
+        while self._queue:
+            slot = self._slots.get(self._queue.popleft())
+            if slot is not None:  # else an interrupt has ended the wait
+                self._hand(slot, _TURN)
+                return
+
+    def _hand(self, slot: _Slot, frame: Frame) -> None:
+        slot.frame = frame
+        if not slot.leads:
+            slot.woken.release()
+
+
+_TURN = Frame("turn", {}, [], tagged=False)
 
 
 class Output(io.TextIOBase):
@@ -2845,24 +2892,26 @@ class Kernel:
             sent["text"] = f"{show(answer)}{notes}"
         with self._interrupts:
             self._output.flush()
-            with self._lock:
-                if self._step is None:
-                    raise ToolError(f"{tool.name} was called after the step had ended")
-                if not self._calls_left:
-                    raise ToolError(too_many_calls(tool.name, self._most_calls))
-                self._calls_left -= 1
-                self._calls += 1
-                number = self._calls
-                sent.update(id=number, step=self._step, name=tool.name)
-                if tool.on is not None:
-                    sent["on"] = tool.on
-                sent["alone"] = not together and threading.active_count() == 1
-                self._mailbox.expect(number)
-                try:
+            self._mailbox.reserve()
+            number = None
+            try:
+                with self._lock:
+                    if self._step is None:
+                        raise ToolError(f"{tool.name} was called after the step had ended")
+                    if not self._calls_left:
+                        raise ToolError(too_many_calls(tool.name, self._most_calls))
+                    self._calls_left -= 1
+                    self._calls += 1
+                    number = self._calls
+                    sent.update(id=number, step=self._step, name=tool.name)
+                    if tool.on is not None:
+                        sent["on"] = tool.on
+                    sent["alone"] = not together and threading.active_count() == 1
+                    self._mailbox.expect(number)
                     self._channel.send("call", sent, encoder.blobs)
-                except BaseException:
-                    self._mailbox.forget(number)
-                    raise
+            except BaseException:
+                self._mailbox.release(number)
+                raise
         return _KernelCall(tool, number, self._mailbox, self._values)
 
     def _keep(self, value: object) -> object:

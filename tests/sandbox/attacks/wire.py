@@ -202,6 +202,10 @@ except RuntimeError as error: print(error)
         "a flood of forged calls",
         ("80", "78"),
         """
+import os, threading
+def take():
+    while os.read(3, 65536): pass  # the host does not read while replies are not taken
+threading.Thread(target=take, daemon=True).start()
 for n in range(1, 20_000):
     forge("call", id=n, step=step(), name="note", args=[n], kwargs={}, alone=False)
 """,

@@ -338,6 +338,19 @@ def test_parallel_is_map(python: Driven, code: str, value: object) -> None:
     assert python.value(code) == value
 
 
+@pytest.mark.parametrize(
+    "code",
+    [
+        "parallel(same, range(1_000), max_workers=1_000) == list(range(1_000))",
+        "import asyncio\nawait asyncio.gather(*map(same.aio, range(300))) == list(range(300))",
+        "b = [bytes([n]) * 400_000 for n in range(80)]\nparallel(same, b, max_workers=80) == b",
+    ],
+)
+def test_more_calls_than_are_carried_out_at_once_wait(python: Driven, code: str) -> None:
+    python.use(same=lambda value: value)
+    assert python.value(code) is True
+
+
 @pytest.mark.parametrize("function", ["odd", "lambda n: odd(n)"])
 def test_parallel_ends_all_before_it_raises_the_first_error(python: Driven, function: str) -> None:
     seen: list[int] = []

@@ -234,7 +234,8 @@ class InProcessInterpreter(InlineInterpreter):
             self._printed.append(event.text)
         elif isinstance(event, ToolRequest):
             with self._lock:
-                self._clock.stand()
+                if self._worker is not None and self._worker.calls:
+                    self._clock.stand()
         else:
             self._running = False
         return event

@@ -20,6 +20,7 @@ from sanderling.sandbox._clock import StepClock
 from sanderling.sandbox._host_values import HostObject, HostValues
 from sanderling.sandbox._interpreter import CallElsewhere, InlineCalls, Printed, ToolRequest
 from sanderling.sandbox._outcome import Fault, Finished
+from sanderling.sandbox._texts import error_text
 
 from ._step_threads import StepThreads, shared_threads
 
@@ -97,7 +98,7 @@ class _InlineCall(kernel.Call):
         except CallElsewhere as told:
             rest = told.rest
         except Exception as error:
-            problem = str(error)
+            problem = error_text(error)
         else:
             return self._worker.answer(self._tool, value)
         if problem is not None:
