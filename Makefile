@@ -1,6 +1,7 @@
-# make run   sets everything up and runs the console command on the embedded model
-# make test  sets everything up and passes the tests
-# Both install only what is missing: a second call sets nothing up again.
+# make run       sets everything up and runs the console command on the embedded model
+# make test      sets everything up and passes the tests, but for families that take minutes
+# make test-all  passes those as well: attacks, containers, WebAssembly
+# They install only what is missing: a second call sets nothing up again.
 
 TASK   ?= What is 25 times 31?
 PYTHON ?= python3
@@ -15,13 +16,19 @@ LINKS  := $(addprefix --find-links ,$(PIP_FIND_LINKS))
 PIP    := VIRTUAL_ENV=$(CURDIR)/$(VENV) $(UV) pip install --quiet $(LINKS) $(PIN) $(BUILD)
 AS_ROOT := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: run test lint bench clean
+# The tests of one file share what they start, so they stay together.
+PYTEST := $(BIN)/python -m pytest --numprocesses=auto --dist=loadfile
+
+.PHONY: run test test-all lint bench clean
 
 run: $(VENV)/.run
 	@$(BIN)/sanderling "$$TASK"
 
 test: $(VENV)/.test
-	@$(BIN)/python -m pytest
+	@$(PYTEST) -m "not slow"
+
+test-all: test
+	@$(PYTEST) -m slow
 
 lint: $(VENV)/.lint
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy

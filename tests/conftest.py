@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from support import families
+
 # Here alone: a fixture that several files import is made once for each of them.
 from support.docker_engine import docker_engine as docker_engine
 from support.providers import blaxel_provider as blaxel_provider
@@ -21,6 +23,24 @@ settings.load_profile("any-machine")
 if not os.access(Path(__file__).parents[1], os.W_OK):  # where hypothesis keeps its examples
     settings.register_profile("read-only", deadline=None, database=None)
     settings.load_profile("read-only")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if families.family_of(item.nodeid) in families.SLOW:
+            item.add_marker("slow")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    skipped: list[pytest.TestReport] = terminalreporter.stats.get("skipped", [])
+    reasons = []
+    for report in skipped:
+        if isinstance(report.longrepr, tuple | list):  # a path, a line and the reason
+            reasons.append((report.nodeid, report.longrepr[2]))
+    if reasons:
+        terminalreporter.section("skipped")
+    for line in families.summary(reasons):
+        terminalreporter.write_line(line)
 
 
 @pytest.fixture
