@@ -33,10 +33,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     skipped: list[pytest.TestReport] = terminalreporter.stats.get("skipped", [])
-    reasons = []
-    for report in skipped:
-        if isinstance(report.longrepr, tuple | list):  # a path, a line and the reason
-            reasons.append((report.nodeid, report.longrepr[2]))
+    reasons = [
+        (report.nodeid, report.longrepr[2])
+        for report in skipped
+        if isinstance(report.longrepr, tuple | list)  # a path, a line and the reason
+    ]
     if reasons:
         terminalreporter.section("skipped")
     for line in families.summary(reasons):

@@ -2212,9 +2212,17 @@ def _refuse_system(command: object) -> int:  # noqa: ARG001 - the signature of o
     raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
 
 
-def _refuse_fork() -> int:
-    """Raises, where the system's own would say that there is no such call."""
-    raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+def _refuse_processes() -> None:
+    """Makes forks raise PermissionError, where the system would say that there is no such call."""
+    import _posixsubprocess
+
+    def refuse(*_: object) -> NoReturn:
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+    os.fork = refuse
+    _posixsubprocess.fork_exec = refuse
+    if "subprocess" in sys.modules:
+        sys.modules["subprocess"]._fork_exec = refuse  # type: ignore[attr-defined]  # its own name for it
 
 
 def _keep_model_lines(report: traceback.TracebackException) -> None:
@@ -2745,7 +2753,7 @@ class Kernel:
         self._errors = _Errors(self._output, self._workspace.without_paths)
         os.system = _refuse_system
         if copy is not None:
-            os.fork = _refuse_fork
+            _refuse_processes()
         if "max_threads" in limits:
             _limit_threads(limits["max_threads"])
         self._most_calls = calls
