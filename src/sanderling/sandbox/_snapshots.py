@@ -27,7 +27,7 @@ NO_SNAPSHOTS = (
     "LocalPythonExecutor have them."
 )
 MOST_SNAPSHOTS = 8
-_PATIENCE = 15.0  # seconds; the zygote's own is shorter
+_PATIENCE = 15.0  # seconds; that of the fork server is shorter
 
 
 class Measured(Protocol):
