@@ -12,6 +12,7 @@ import pytest
 
 from sanderling._show import text_of
 from sanderling.sandbox import Record
+from support.failures import UnwritableError
 
 
 @dataclasses.dataclass
@@ -98,3 +99,4 @@ def test_what_cannot_be_written_says_why() -> None:
 
     assert text_of(Odd()) == "<Odd that cannot be shown: RuntimeError: no>"
     assert "cannot be shown: ValueError" in text_of(10**5_000)
+    assert text_of(UnwritableError()) == "<UnwritableError that cannot be shown: UnwritableError>"

@@ -18,6 +18,7 @@ from sanderling.sandbox import (
     HostObject,
     Record,
     SandboxValue,
+    described,
     encode_on_host,
     kernel,
     safe_repr,
@@ -26,6 +27,7 @@ from sanderling.sandbox import (
     without_objects,
 )
 from sanderling.tools.agent_types import AgentText
+from support.failures import UnwritableError
 
 SECRET = "sk-SECRET"
 NAMED = "<Client object of the host>"
@@ -155,6 +157,28 @@ def test_errors_are_shown_without_the_objects_that_they_were_made_of() -> None:
     assert safe_str(KeyError(CLIENT)) == NAMED
     assert safe_str(ValueError("no", CLIENT)) == f"('no', {NAMED})"
     assert safe_str(OwnError(CLIENT)) == "what its author wrote"
+
+
+def test_every_error_can_be_described() -> None:
+    @dataclasses.dataclass
+    class TornError(Exception):
+        number: int
+
+        def __getattribute__(self, name: str) -> Any:
+            if name == "number":
+                raise RuntimeError("torn")
+            return super().__getattribute__(name)
+
+        def __str__(self) -> str:
+            return str(self.number)
+
+    assert described(KeyError("a")) == "KeyError: 'a'"
+    assert described(SystemExit(2)) == "SystemExit: 2"
+    assert "ValueError" in described(KeyError(10**5_000))
+    told = "TornError: <TornError that cannot be shown: RuntimeError>"
+    assert described(TornError(1)) == told
+    told = "UnwritableError: <UnwritableError that cannot be shown: UnwritableError>"
+    assert described(UnwritableError()) == told
 
 
 def test_a_value_of_any_size_and_depth_has_a_text() -> None:
