@@ -88,7 +88,7 @@ def work(data: str) -> None:
     go_on.wait()
 told({driver}('''
 data = "x" * (8 << 20)
-for number in range(1, 101): forge(number, data)
+for number in range(1, 61): forge(number, data)
 "all written"
 ''', work, 60))
 """
