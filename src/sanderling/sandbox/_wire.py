@@ -17,7 +17,8 @@ from ._clock import LONGEST_WAIT
 if TYPE_CHECKING:
     from ._session import Buffers
 
-_SHORT_WAIT = 0.01  # seconds
+# In seconds: nothing wakes a thread for what another one sends and for a socket with room, both.
+_SHORT_WAIT = 0.01
 
 
 class Wire:
@@ -33,7 +34,7 @@ class Wire:
         connection.setblocking(False)
         self._socket = connection
         self._lock = threading.Lock()
-        self._sent = threading.Condition()
+        self._message_sent = threading.Condition()
         self._outbox: collections.deque[collections.deque[memoryview]] = collections.deque()
         self._driver: int | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -73,8 +74,8 @@ class Wire:
             return
         done = self._flush()
         if self._driver not in (None, threading.get_ident()):
-            with self._sent:
-                self._sent.notify()
+            with self._message_sent:
+                self._message_sent.notify()
             # The driver may be waiting for bytes to read. It sends the rest when it waits next.
             end = time.monotonic() + LONGEST_WAIT
             while not done and (left := end - time.monotonic()) > 0:
@@ -131,9 +132,9 @@ class Wire:
     def wait_while(self, is_full: Callable[[], bool], seconds: float) -> None:
         """Blocks while nothing is to be read, until another thread sends or the time is over."""
         done = self._flush()
-        with self._sent:
+        with self._message_sent:
             if is_full():
-                self._sent.wait(seconds if done else min(seconds, _SHORT_WAIT))
+                self._message_sent.wait(seconds if done else min(seconds, _SHORT_WAIT))
 
     def _poll(self, events: int, seconds: float) -> None:
         poll = select.poll()
