@@ -117,7 +117,7 @@ MAX_ZONE = 64  # characters of the name of a time zone
 MAX_SHOWN = 100_000  # characters of a value's str() and of a traceback
 MAX_REPR = 2_000
 MAX_COLLISIONS = 64  # members of a set, or keys, with the same hash
-MAX_COLLIDING_SIZE = 1_000  # of those together: see `_size`
+MAX_COMPARED = 1_000  # values and parts of values that may have to be compared with each other
 MAX_UNSORTED = 10_000  # categories of a column that are numbers or dates in no order
 MAX_KEPT = 20  # values of one step that stay under a name
 MAX_KEPT_STEPS = 5
@@ -435,6 +435,10 @@ class Record:
         return hash((self.record_type, *self.record_fields.items()))
 
 
+_CHEAP_TO_COMPARE = {
+    *("bytes", "complex", "date", "datetime", "float", "frozenset", "int", "none", "objects"),
+    *("path", "record", "time", "timedelta", "tuple", "uuid"),
+}
 _SAFE_INT = 1 << 53  # beyond it, readers of JSON other than Python lose digits
 _TEXTS = frozenset((str, bool, type(None)))
 _DATES = ("datetime", "date", "time")
@@ -494,31 +498,35 @@ class _Coder:
         """
         if categories.dtype.kind == "O":
             are_texts = type(categories.dtype).__name__ == "StringDtype"
-            if are_texts or set(map(type, categories)) <= {str}:
-                return
-            if _size(written) > MAX_COLLIDING_SIZE:
-                raise CodecError("many categories that are no texts or numbers: send a list")
-        elif bool((categories[1:] > categories[:-1]).all()):
-            return
-        elif len(categories) > MAX_UNSORTED:
-            raise CodecError(f"more than {MAX_UNSORTED:,} categories in no order: send a list")
-        self._count_parts(len(categories))
+            if not are_texts and not set(map(type, categories)) <= {str}:
+                self._count_comparisons(written)
+        elif not bool((categories[1:] > categories[:-1]).all()):
+            if len(categories) > MAX_UNSORTED:
+                raise CodecError(f"more than {MAX_UNSORTED:,} categories in no order: send a list")
+            self._count_parts(len(categories))
 
+    def _count_comparisons(self, written: object) -> None:
+        """Counts what it may cost to compare each value with each other, as those of one hash are.
 
-def _size(written: object) -> int:
-    """Counts the values and tens of digits in what was written for a value."""
-    size, parts = 0, [written]
-    for part in parts:
-        size += 1
-        if type(part) is dict:
-            parts += part.values()
-        elif type(part) is list:
-            parts += part
-        elif type(part) is str:
-            size += len(part) // 10
-        elif type(part) is int:
-            size += part.bit_length() // 32
-    return size
+        A Decimal takes a thousand times as long as others, where it is compared with a number of
+        another kind, and a million times for one of many digits.
+        """
+        size, parts, are_cheap = 0, [written], True
+        for part in parts:
+            size += 1
+            if type(part) is list:
+                parts += part
+            elif type(part) is int:
+                size += (part.bit_length() // 32) ** 2
+            elif type(part) is dict:
+                parts += part.values()
+                kind, text = part.get("$"), part.get("v")
+                are_cheap = are_cheap and kind in _CHEAP_TO_COMPARE
+                if kind in ("int", "decimal") and type(text) is str:
+                    size += (len(text) // 10) ** 2
+        if size > MAX_COMPARED:
+            raise CodecError("values that are too large to be compared: send them in a list")
+        self._count_parts(size**2 // (100 if are_cheap else 1))
 
 
 def encode(
@@ -993,8 +1001,8 @@ class Decoder(_Coder):
                 same = [written[place] for place in group]
                 if len(same) > MAX_COLLISIONS:
                     raise CodecError("too many members with the same hash")
-                if len(same) > 1 and _size(same) > MAX_COLLIDING_SIZE:
-                    raise CodecError("members with the same hash that are too large")
+                if len(same) > 1:
+                    self._count_comparisons(same)
         return members
 
     def _add(self, add: Callable[[list[Any]], object], members: list[Any]) -> None:
