@@ -120,7 +120,7 @@ def host(folder: Path, mode: str) -> subprocess.Popen[str]:
 def test_nothing_outlives_a_host_that_is_killed(tmp_path: Path, mode: str) -> None:
     killed = host(tmp_path, mode)
     left = offspring(killed.pid)
-    assert len(left) >= 3  # a fork server and its guard, a locked process, and perhaps a copy of that
+    assert len(left) >= 3  # a fork server and its guard, a process, and perhaps a copy of it
     with contextlib.ExitStack() as stack:
         ends = [stack.enter_context(watch(pid)) for pid in left]
         killed.kill()
