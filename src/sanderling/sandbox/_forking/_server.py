@@ -32,6 +32,7 @@ MAY_I_FORK = 0x7FFFFFFF
 """No process has this number. A signal to it asks to be traced, in order to fork."""
 
 _PATIENCE = 10.0  # seconds for what a process does as it is traced
+_STRAYS = 1.0  # seconds from the end of a process to the birth of its last child
 _PATIENCE_TO_ASK = 3.0  # seconds for a process to ask for the copy that the host has ordered
 
 
@@ -83,6 +84,8 @@ class ForkServer:
         self._work: dict[int, _Work] = {}  # by the number of the process
         self._queued: collections.deque[_Work] = collections.deque()
         self._stops: dict[int, collections.deque[ptrace.Stop]] = {}  # that nothing has read yet
+        self._tracing = False  # whether processes that stop wake us
+        self._strays_until = 0.0  # how long something may be born of a process that was killed
         self._channels: dict[int, int] = {}  # that processes are about to get
         self._poll = select.epoll()
         self._handlers: dict[int, Callable[[int], object]] = {}
@@ -149,9 +152,12 @@ class ForkServer:
         self._handlers[descriptor] = handler
         self._poll.register(descriptor, select.EPOLLIN)
 
-    def _close(self, descriptor: int) -> None:
+    def _ignore(self, descriptor: int) -> None:
         if self._handlers.pop(descriptor, None) is not None:
             self._poll.unregister(descriptor)
+
+    def _close(self, descriptor: int) -> None:
+        self._ignore(descriptor)
         os.close(descriptor)
 
     def _drain(self, events: int) -> None:
@@ -188,7 +194,7 @@ class ForkServer:
         if ours >= 0:
             process.source = ours
             self._handle(ours, lambda _: self._take_listener(process))
-        report(reports, 0, pid, process.pidfd)
+        self._welcome(process, reports)
         return None
 
     def _add(self, pid: int, reports: int, inode: int) -> _Process:
@@ -223,7 +229,7 @@ class ForkServer:
             refuse((copy.reports,), errno.ESRCH)
         if process.reports >= 0:
             report(process.reports, status)
-            os.close(process.reports)
+            self._close(process.reports)
 
     def _kill(self, pid: int) -> None:
         if pid in self._processes:
@@ -359,8 +365,13 @@ class ForkServer:
 
     def _welcome(self, process: _Process, reports: int) -> None:
         process.reports = reports
-        if not report(reports, 0, process.pid, process.pidfd):
-            self._kill(process.pid)  # the host does not want it any more
+        report(reports, 0, process.pid, process.pidfd)
+        self._handle(reports, lambda _: self._end_unwanted(process))
+
+    def _end_unwanted(self, process: _Process) -> None:
+        """Ends a process whose end the host does not want to hear of: it has closed the socket."""
+        self._ignore(process.reports)
+        self._kill(process.pid)
 
     def _pause(self, pid: int) -> None:
         if pid in self._processes:
@@ -369,7 +380,8 @@ class ForkServer:
     # Work
 
     def _begin(self, work: _Work) -> None:
-        if not self._work:
+        if not self._tracing:
+            self._tracing = True
             # Without a handler we sleep on when the host pauses a process, as it does in each step.
             signal.signal(signal.SIGCHLD, lambda *_: None)
         self._work[work.pid] = work
@@ -377,7 +389,7 @@ class ForkServer:
         self._run(work, lambda: next(work.steps))
 
     def _go_on_with_work(self) -> None:
-        if not self._work:
+        if not self._tracing:
             return
         for pid, stop in ptrace.stops():
             self._stops.setdefault(pid, collections.deque()).append(stop)
@@ -385,16 +397,18 @@ class ForkServer:
             while self._work.get(work.pid) is work and (stops := self._stops.get(work.waits_for)):
                 self._run(work, functools.partial(work.steps.send, stops.popleft()))
         if not self._work:
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             self._end_strays()
             self._stops.clear()
+            if self._strays_until <= time.monotonic():
+                self._tracing = False
+                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 
     def _end_strays(self) -> None:
         """Ends what was born of a process that was killed meanwhile; it has run nothing."""
         for pid in self._stops.keys() - self._processes.keys():
             with contextlib.suppress(OSError):  # it has ended already
-                os.kill(pid, signal.SIGKILL)
-                os.waitpid(pid, 0)
+                self._add(pid, -1, 0)
+                self._kill(pid)
 
     def _run(self, work: _Work, step: "Callable[[], int]") -> None:
         try:
@@ -408,12 +422,15 @@ class ForkServer:
                     break
 
     def _fail(self, work: _Work, number: int) -> None:
+        self._strays_until = time.monotonic() + _STRAYS
         error = OSError(number, "a process ended or did not stop in time")
         self._run(work, lambda: work.steps.throw(error))
 
     def _seconds(self) -> "float | None":
         ends = [work.until for work in self._work.values()]
         ends += [copy.until for each in self._processes.values() for copy in each.copies]
+        if self._tracing and not self._work:
+            ends.append(time.monotonic() + _STRAYS / 50)
         return max(0.0, min(ends) - time.monotonic()) if ends else None
 
     def _give_up_what_is_late(self) -> None:
