@@ -62,6 +62,7 @@ def main() -> None:
     )
     lockdown.die_with_parent()
     kernel = importlib.import_module("kernel")
+    importlib.import_module("_posixsubprocess")  # the kernel changes it, and could not load it
     copying = importlib.import_module("_copy")
     forking = importlib.import_module("_forking")
     sys.path.remove(here)

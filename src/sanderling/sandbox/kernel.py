@@ -2222,15 +2222,14 @@ def _refuse_system(command: object) -> int:  # noqa: ARG001 - the signature of o
 
 def _refuse_processes() -> None:
     """Makes forks raise PermissionError, where the system would say that there is no such call."""
-    import _posixsubprocess
 
     def refuse(*_: object) -> NoReturn:
         raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
 
     os.fork = refuse
-    _posixsubprocess.fork_exec = refuse
-    if "subprocess" in sys.modules:
-        sys.modules["subprocess"]._fork_exec = refuse  # type: ignore[attr-defined]  # its own name for it
+    for name, function in (("_posixsubprocess", "fork_exec"), ("subprocess", "_fork_exec")):
+        if name in sys.modules:
+            setattr(sys.modules[name], function, refuse)
 
 
 def _keep_model_lines(report: traceback.TracebackException) -> None:

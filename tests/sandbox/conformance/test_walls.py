@@ -100,7 +100,6 @@ def test_nothing_of_the_hosts_environment_is_there(
         "call(args={}, kwargs=[])",
         "say(t='out', id=STEP, text=5)",
         "while True: say(t='out', id=STEP, text='x' * 100_000)",
-        "for n in range(20_000): call(id=NEW + n, alone=False)",
     ],
 )
 def test_what_breaks_the_protocol_is_killed(walled: Place, python: Driven, code: str) -> None:
