@@ -108,6 +108,16 @@ def test_what_breaks_the_protocol_is_killed(walled: Place, python: Driven, code:
     assert python.value("1") == 1
 
 
+def test_more_calls_than_a_step_may_make_are_a_violation(
+    walled: Place, start: Callable[..., Driven]
+) -> None:
+    python = start(max_tool_calls=40)
+    calls = "for n in range({}): call(id=NEW + n, alone=False)"
+    assert python.value(f"{speech(walled)}{calls.format(40)}\n'made'") == "made"
+    result = python.run(f"{speech(walled)}{calls.format(41)}\nwhile True: pass")
+    assert isinstance(result.error, SandboxViolation), result
+
+
 def test_a_forged_end_of_another_step_is_dropped(walled: Place, python: Driven) -> None:
     code = f"{speech(walled)}for n in (0, STEP - 1, STEP + 1): done(id=n)\n'genuine'"
     assert python.value(code) == "genuine"
