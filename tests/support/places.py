@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
@@ -35,6 +36,15 @@ class Place:
     libraries: bool = True
     restores: bool = False
     leftovers: Callable[[], list[str]] = list
+
+    def remains(self, before: list[str]) -> set[str]:
+        """What was not there before, and is not gone within ten seconds."""
+        deadline = time.monotonic() + 10
+        while new := set(self.leftovers()).difference(before):
+            if time.monotonic() > deadline:
+                break
+            time.sleep(0.01)
+        return new
 
     def create(self, **options: Any) -> Interpreter:
         """Makes an interpreter; ``imports`` is all by default."""
