@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 from sanderling.errors import MissingExtraError
 
+from ._access import as_address, as_client_settings, as_key, key_of_environment
 from ._anthropic_messages import AnthropicStream, AnthropicWriter, mark, read_message, thinks
 from ._api import ApiModel, Question
-from ._arguments import as_settings, check_at_least
+from ._arguments import check_at_least
 from ._body import async_client_options, client_options, with_http_client
 from ._chat import known_apart
 from ._failures import Asked, Failure, Fault, cause, http_failure, missing_key, short
@@ -57,10 +58,11 @@ class AnthropicModel(ApiModel):
             place `retry` stands.
         custom_role_conversions: Which role stands for which; replaces the usual ones (tool call to
             assistant, tool response to user).
-        **kwargs: Those of `ApiModel`, and parameters of every request, such as ``temperature``;
-            what the `anthropic` package does not know goes into the body as it is.
+        **kwargs: Those of `ApiModel`, and parameters of every request, such as ``temperature``.
+            Those that only the server knows: ``extra_body={"name": value}``.
 
     Raises:
+        TypeError: No request has such a parameter.
         ValueError: `max_tokens` is not positive, or `thinking` names no type.
         MissingExtraError: When it is first used: the package `anthropic` is not installed.
     """
@@ -88,9 +90,9 @@ class AnthropicModel(ApiModel):
                 said = 'thinking is as the API has it, such as {"type": "adaptive"}'
                 raise ValueError(f"{said}, not {thinking!r}")
             kwargs["thinking"] = dict(thinking)
-        self.base_url = base_url
-        self.client_kwargs = as_settings("client_kwargs", client_kwargs)
-        self._api_key = api_key
+        self.base_url = as_address("base_url", base_url)
+        self.client_kwargs = as_client_settings("client_kwargs", client_kwargs)
+        self._api_key = as_key("api_key", api_key)
         self.model_id = model_id
         self._writer = AnthropicWriter(self.provider, model_id)
         super().__init__(model_id, custom_role_conversions=custom_role_conversions, **kwargs)
@@ -146,7 +148,10 @@ class AnthropicModel(ApiModel):
             request["output_config"] = {**form, **(request.get("output_config") or {})}
         if question.streamed:
             request["stream"] = True
-        return known_apart(request, _known_parameters())
+        return known_apart(request, self._package_parameters())
+
+    def _package_parameters(self) -> Collection[str]:
+        return _known_parameters()
 
     def _sent_stops(self, request: Mapping[str, Any]) -> Collection[str]:
         return request.get("stop_sequences") or ()
@@ -211,13 +216,17 @@ class AnthropicModel(ApiModel):
         seconds = self.timeout or _TIMEOUT
         given: dict[str, object] = {
             "base_url": self.base_url,
-            "api_key": self._api_key,
+            "api_key": self._api_key or self._key_of_environment(),
             # The package refuses long replies that are not streamed, unless it is told how long.
             "timeout": _sdk().Timeout(seconds, connect=min(seconds, self.CONNECT_SECONDS)),
         }
         there = {name: value for name, value in given.items() if value is not None}
         # Repeating is done once, above: here it would multiply.
         return {**there, **self.client_kwargs, "max_retries": 0}
+
+    def _key_of_environment(self) -> str | None:
+        others = {"auth_token", "credentials"} & self.client_kwargs.keys()
+        return None if others else key_of_environment(_KEY)
 
     def _with_access(self, client: Any) -> Any:
         if client.api_key is None and client.auth_token is None and client.credentials is None:

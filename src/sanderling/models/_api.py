@@ -45,8 +45,10 @@ from ._copies import Shared
 from ._failures import Asked, Failure, masked_error
 from ._limits import RequestLimits
 from ._messages import roles_of
+from ._parameters import check_parameters
 from ._profile import ModelProfile, as_profile, profile_setting
-from ._retry import Retries, RetryPolicy
+from ._retry import Retries, RetryPolicy, abegun, achain, begun
+from ._settings import REMOVE_PARAMETER
 from ._stop import acut_stream, cut_at_stop, cut_stream, stops_of
 from ._structured import asettle, form_of, schema_of, settle, told_and_checked
 
@@ -110,9 +112,11 @@ class ApiModel(Model):
     Raises:
         ValueError: A limit or the timeout is not positive, there is no such capability, or no
             such role; or there is no `model_id`.
-        TypeError: An argument is of another type.
+        TypeError: An argument is of another type, or no request has such a parameter.
     """
 
+    #: The parameter that takes those of the server's own.
+    _own_parameters: ClassVar[str] = "extra_body"
     #: The package's client is not asked for longer than this, in seconds, to make a connection.
     CONNECT_SECONDS: ClassVar[float] = 10.0
 
@@ -136,6 +140,7 @@ class ApiModel(Model):
         check_more_than_0("timeout", timeout, " seconds")
         roles_of(custom_role_conversions)
         super().__init__(model_id=model_id, **kwargs)
+        self._check_parameters(self.kwargs)
         self.custom_role_conversions = custom_role_conversions
         self.timeout = timeout
         self.profile = as_profile(profile)
@@ -239,6 +244,10 @@ class ApiModel(Model):
             opened: What `_open` gave; it may be read to its end already.
         """
 
+    def _package_parameters(self) -> Collection[str] | None:
+        """Returns the parameters that the package knows; `None` where it passes all of them on."""
+        return None
+
     def _asked(self) -> Asked:
         """Tells who is asked, for error messages."""
         raise NotImplementedError
@@ -323,7 +332,7 @@ class ApiModel(Model):
             )
             return
         request = self._prepare(replace(question, streamed=True))
-        first, deltas = self._retries.call(lambda: _begun(self._deltas(request)))
+        first, deltas = self._retries.call(lambda: begun(self._deltas(request)))
         with closing(deltas):
             yield from cut_stream(chain(first, deltas), self._unsent(question, request))
 
@@ -347,9 +356,9 @@ class ApiModel(Model):
             )
             return
         request = self._prepare(replace(question, streamed=True))
-        first, deltas = await self._retries.acall(lambda: _abegun(self._adeltas(request)))
+        first, deltas = await self._retries.acall(lambda: abegun(self._adeltas(request)))
         async with aclosing(deltas):
-            whole = aclosing(_achain(first, deltas))
+            whole = aclosing(achain(first, deltas))
             async with (
                 whole as pieces,
                 aclosing(acut_stream(pieces, self._unsent(question, request))) as stream,
@@ -405,6 +414,16 @@ class ApiModel(Model):
                             yield bounds.add(delta)
                 if (last := reader.end()) is not None:
                     yield last
+
+    def _parameters(
+        self, specific: Mapping[str, object], call: Mapping[str, object]
+    ) -> dict[str, Any]:
+        self._check_parameters(call)
+        return super()._parameters(specific, call)
+
+    def _check_parameters(self, parameters: Mapping[str, object]) -> None:
+        names = [name for name, value in parameters.items() if value is not REMOVE_PARAMETER]
+        check_parameters(type(self), names, self._package_parameters, self._own_parameters)
 
     def _schema_to_check(self, question: Question) -> Mapping[str, Any] | None:
         if self._capabilities.json_schema:
@@ -463,27 +482,3 @@ def question_of(
         response_format = form
         options = {name: value for name, value in options.items() if name != "grammar"}
     return Question(messages, stops, response_format, tuple(tools or ()), options)
-
-
-def _begun(
-    deltas: Generator[ChatMessageStreamDelta, None, None],
-) -> tuple[list[ChatMessageStreamDelta], Generator[ChatMessageStreamDelta, None, None]]:
-    """Waits for the first delta: until it is there, the request may be repeated."""
-    first = next(deltas, None)
-    return [] if first is None else [first], deltas
-
-
-async def _abegun(
-    deltas: AsyncGenerator[ChatMessageStreamDelta, None],
-) -> tuple[list[ChatMessageStreamDelta], AsyncGenerator[ChatMessageStreamDelta, None]]:
-    first = await anext(deltas, None)
-    return [] if first is None else [first], deltas
-
-
-async def _achain(
-    first: list[ChatMessageStreamDelta], rest: AsyncIterator[ChatMessageStreamDelta]
-) -> AsyncGenerator[ChatMessageStreamDelta, None]:
-    for delta in first:
-        yield delta
-    async for delta in rest:
-        yield delta

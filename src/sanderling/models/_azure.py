@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from sanderling.errors import AgentGenerationError
 
+from ._access import as_address, key_of_environment
 from ._failures import Asked, missing_key
 from ._openai import OpenAIModel, openai_sdk
 
@@ -60,7 +61,7 @@ class AzureOpenAIModel(OpenAIModel):
         custom_role_conversions: RoleConversions | None = None,
         **kwargs: Any,
     ) -> None:
-        self.azure_endpoint = azure_endpoint
+        self.azure_endpoint = as_address("azure_endpoint", azure_endpoint)
         self.api_version = api_version
         super().__init__(
             model_id,
@@ -98,9 +99,13 @@ class AzureOpenAIModel(OpenAIModel):
                     f"{variable}."
                 )
         given = "api_key" in arguments or any(name in arguments for name in _CREDENTIALS)
-        if not given and not os.environ.get(_KEY) and not os.environ.get(_TOKEN):
+        if given:
+            return arguments
+        keys = {"api_key": key_of_environment(_KEY), "azure_ad_token": key_of_environment(_TOKEN)}
+        there = {name: key for name, key in keys.items() if key is not None}
+        if not there:
             raise missing_key(self._asked())
-        return arguments
+        return {**arguments, **there}
 
     def _asked(self) -> Asked:
         given = self.client_kwargs.get("base_url") or self.api_base or self.azure_endpoint

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from sanderling.errors import AgentGenerationError, MissingExtraError
 
+from ._access import as_client_settings
 from ._anthropic_messages import thinks
 from ._api import ApiModel, Question
-from ._arguments import as_settings
 from ._bedrock_converse import ConverseStream, ConverseWriter, mark, read_converse
 from ._failures import Asked, Failure, Fault, cause, http_failure, short
 from ._foreign import get
@@ -82,6 +82,7 @@ class AmazonBedrockModel(ApiModel):
 
     model_id: str
     provider: ClassVar[str] = "bedrock"
+    _own_parameters = "additionalModelRequestFields"
 
     def __init__(
         self,
@@ -91,7 +92,7 @@ class AmazonBedrockModel(ApiModel):
         custom_role_conversions: RoleConversions | None = None,
         **kwargs: Any,
     ) -> None:
-        self.client_kwargs = as_settings("client_kwargs", client_kwargs)
+        self.client_kwargs = as_client_settings("client_kwargs", client_kwargs)
         self.model_id = model_id
         self._writer = ConverseWriter(self.provider, model_id)
         super().__init__(model_id, custom_role_conversions, client, **kwargs)

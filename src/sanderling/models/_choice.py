@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from sanderling.errors import AgentGenerationError
 
+from ._access import as_address
 from ._endpoints import ENDPOINTS, OPENAI, Endpoint
 from ._llamacpp import LlamaCppModel
 from ._openai import OpenAIModel
@@ -60,6 +61,7 @@ def choose_model(
         AgentGenerationError: No model can be used; the message lists the ways to get one.
     """
     environment = os.environ if environment is None else environment
+    api_base = as_address("api_base", api_base)
     probe = probe or list_models
     if model_type is not None and model_type not in _CLASSES:
         if model_path is not None:

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from sanderling.errors import MissingExtraError
 
+from ._access import as_address, as_client_settings, as_key, key_of_environment
 from ._api import ApiModel, Question
-from ._arguments import as_settings, check_at_least
+from ._arguments import check_at_least
 from ._body import async_client_options, client_options
 from ._failures import Asked, Failure, Fault, http_failure, missing_key, short
 from ._foreign import get, is_object, sequence, text
@@ -37,7 +38,8 @@ if TYPE_CHECKING:
 
     from ._messages import RoleConversions
 
-_KEYS: Final = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
+_KEYS: Final = ("GOOGLE_API_KEY", "GEMINI_API_KEY")  # in the order of the package
+_WAYS: Final = frozenset({"api_key", "credentials", "vertexai", "enterprise"})
 _CLOUD: Final = ("GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_ENTERPRISE")
 _URL: Final = "https://generativelanguage.googleapis.com"
 _TIMEOUT: Final = 600.0
@@ -63,9 +65,10 @@ class GeminiModel(ApiModel):
             assistant, tool response to user).
         **kwargs: Those of `ApiModel`, and parameters of every request, by their names in
             `google.genai.types.GenerateContentConfig`, such as ``temperature`` and
-            ``safety_settings``; what it does not know goes into the body as it is.
+            ``safety_settings``. Those that only the server knows: ``extra_body={"name": value}``.
 
     Raises:
+        TypeError: No request has such a parameter.
         ValueError: `max_tokens` is not positive, or `thinking` is no mapping.
         MissingExtraError: When it is first used: the package `google-genai` is not installed.
     """
@@ -93,9 +96,9 @@ class GeminiModel(ApiModel):
                 said = 'thinking is as the API has it, such as {"thinking_level": "high"}'
                 raise ValueError(f"{said}, not {thinking!r}")
             kwargs["thinking_config"] = dict(thinking)
-        self.base_url = base_url
-        self.client_kwargs = as_settings("client_kwargs", client_kwargs)
-        self._api_key = api_key
+        self.base_url = as_address("base_url", base_url)
+        self.client_kwargs = as_client_settings("client_kwargs", client_kwargs)
+        self._api_key = as_key("api_key", api_key)
         self.model_id = model_id
         self._writer = GeminiWriter(self.provider, model_id)
         super().__init__(model_id, custom_role_conversions=custom_role_conversions, **kwargs)
@@ -131,15 +134,15 @@ class GeminiModel(ApiModel):
         arguments = {**self.client_kwargs, "http_options": http_options}
         if self._api_key is not None:
             arguments["api_key"] = self._api_key
+        elif _WAYS.isdisjoint(self.client_kwargs) and not any(map(os.environ.get, _CLOUD)):
+            keys = filter(None, map(key_of_environment, _KEYS))
+            arguments["api_key"] = next(keys, None)
         if not self._has_access():
             raise missing_key(self._asked())
         client: genai.Client = sdk.Client(**arguments)
         return client
 
     def _prepare(self, question: Question) -> dict[str, Any]:
-        _sdk()
-        from google.genai import types
-
         abilities = self.capabilities
         talk = conversation(
             question.messages,
@@ -167,9 +170,11 @@ class GeminiModel(ApiModel):
         if "max_tokens" in options:
             options["max_output_tokens"] = options.pop("max_tokens")
         parameters = self._parameters(specific, options)
-        known = types.GenerateContentConfig.model_fields
+        own = parameters.pop("extra_body", None) or {}
+        known = self._package_parameters()
         config = {name: value for name, value in parameters.items() if name in known}
-        if others := {name: value for name, value in parameters.items() if name not in known}:
+        others = {name: value for name, value in parameters.items() if name not in known}
+        if others := {**others, **own}:
             options = config.get("http_options") or {}
             config["http_options"] = {
                 **options,
@@ -177,6 +182,12 @@ class GeminiModel(ApiModel):
             }
         contents = [{"role": _ROLES[turn.role], "parts": turn.blocks} for turn in talk.turns]
         return {"model": self.model_id, "contents": contents, "config": config}
+
+    def _package_parameters(self) -> Collection[str]:
+        _sdk()
+        from google.genai import types
+
+        return types.GenerateContentConfig.model_fields
 
     def _sent_stops(self, request: Mapping[str, Any]) -> Collection[str]:
         return get(request["config"], "stop_sequences") or ()
@@ -229,10 +240,9 @@ class GeminiModel(ApiModel):
         return transport_failure(error)
 
     def _has_access(self) -> bool:
-        ways = {"api_key", "credentials", "vertexai", "enterprise"}
         return (
             self._api_key is not None
-            or not ways.isdisjoint(self.client_kwargs)
+            or not _WAYS.isdisjoint(self.client_kwargs)
             or any(os.environ.get(variable) for variable in (*_KEYS, *_CLOUD))
         )
 
@@ -241,7 +251,7 @@ class GeminiModel(ApiModel):
             self.model_id,
             (self.base_url or _URL).rstrip("/"),
             self._api_key is not None or "api_key" in self.client_kwargs,
-            _KEYS[0],
+            _KEYS[-1],
             "answers of Gemini",
             "that base_url is the address of the server, without a version",
         )

@@ -6,13 +6,13 @@ import functools
 import importlib
 import inspect
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Generator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from sanderling.errors import MissingExtraError
 
-from ._arguments import as_settings
+from ._access import as_address, as_client_settings, as_key
 from ._chat import ChatCompletionsModel, known_apart
 from ._failures import Asked, Failure, Fault, cause, http_failure, missing_key, short
 
@@ -43,10 +43,11 @@ class InferenceClientModel(ChatCompletionsModel):
         api_key: Another name of `token`.
         bill_to: The organization that pays.
         base_url: An endpoint with the chat completions API, instead of a provider.
-        **kwargs: Those of `ApiModel`, and parameters of every request, such as ``temperature``;
-            what the package does not know goes into the body as it is.
+        **kwargs: Those of `ApiModel`, and parameters of every request, such as ``temperature``.
+            Those that only the server knows: ``extra_body={"name": value}``.
 
     Raises:
+        TypeError: No request has such a parameter.
         ValueError: There are both `token` and `api_key`, or both `provider` and `base_url`.
         MissingExtraError: When it is first used: the package `huggingface_hub` is not installed.
     """
@@ -73,11 +74,11 @@ class InferenceClientModel(ChatCompletionsModel):
             raise ValueError("token and api_key are two names of one thing: give one of them")
         if provider is not None and base_url is not None:
             raise ValueError("base_url is an endpoint of its own: it has no provider; give one")
-        self.client_kwargs = as_settings("client_kwargs", client_kwargs)
+        self.client_kwargs = as_client_settings("client_kwargs", client_kwargs)
         self.inference_provider = provider
         self.bill_to = bill_to
-        self.base_url = base_url
-        self._token = api_key if token is None else token
+        self.base_url = as_address("base_url", base_url)
+        self._token = as_key("api_key", api_key) if token is None else as_key("token", token)
         super().__init__(
             model_id, custom_role_conversions=custom_role_conversions, timeout=timeout, **kwargs
         )
@@ -98,7 +99,10 @@ class InferenceClientModel(ChatCompletionsModel):
         return f"hub:{self.inference_provider or 'auto'}"
 
     def _prepare(self, question: Question) -> dict[str, Any]:
-        return known_apart(super()._prepare(question), _known_parameters())
+        return known_apart(super()._prepare(question), self._package_parameters())
+
+    def _package_parameters(self) -> Collection[str]:
+        return _known_parameters()
 
     def _send(self, request: dict[str, Any]) -> Any:
         return self.client.chat_completion(**request)

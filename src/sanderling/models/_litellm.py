@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from sanderling.errors import MissingExtraError
 
+from ._access import as_client_settings, as_key, one_address
 from ._arguments import as_settings, check_at_least, check_text
 from ._capabilities import Capabilities, capabilities_of, common_capabilities
 from ._chat import ChatCompletionsModel
@@ -43,6 +44,7 @@ class LiteLLMModel(ChatCompletionsModel):
             assistant, tool response to user).
         flatten_messages_as_text: The server takes text only; by default where that is known
             (Ollama, Groq, Cerebras).
+        base_url: Another name of `api_base`.
         **kwargs: Those of `ApiModel`, and parameters of every request, such as ``num_ctx``.
 
     Raises:
@@ -59,6 +61,8 @@ class LiteLLMModel(ChatCompletionsModel):
         api_key: str | None = None,
         custom_role_conversions: RoleConversions | None = None,
         flatten_messages_as_text: bool | None = None,
+        *,
+        base_url: str | None = None,
         **kwargs: Any,
     ) -> None:
         if model_id is None:
@@ -70,8 +74,8 @@ class LiteLLMModel(ChatCompletionsModel):
             )
             model_id = _DEFAULT
         check_text("model_id", model_id)
-        self.api_base = api_base
-        self._api_key = api_key
+        self.api_base = one_address(api_base, base_url)
+        self._api_key = as_key("api_key", api_key)
         self._flatten_given = flatten_messages_as_text
         if flatten_messages_as_text is None:
             flatten_messages_as_text = any(
@@ -192,7 +196,7 @@ class LiteLLMRouterModel(LiteLLMModel):
         flatten_messages_as_text: bool | None = None,
         **kwargs: Any,
     ) -> None:
-        self.model_list = [as_settings("a deployment", each) for each in model_list]
+        self.model_list = [_deployment(each) for each in model_list]
         names = [str(deployment.get("model_name")) for deployment in self.model_list]
         if model_id not in names:
             raise ValueError(
@@ -250,6 +254,13 @@ class LiteLLMRouterModel(LiteLLMModel):
             "model_list": self.model_list,
             **({"client_kwargs": self.client_kwargs} if self.client_kwargs else {}),
         }
+
+
+def _deployment(value: Mapping[str, Any]) -> dict[str, Any]:
+    deployment = as_settings("a deployment", value)
+    if (given := deployment.get("litellm_params")) is not None:
+        deployment["litellm_params"] = as_client_settings("litellm_params", given)
+    return deployment
 
 
 def _sdk() -> ModuleType:

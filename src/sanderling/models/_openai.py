@@ -5,13 +5,14 @@ from __future__ import annotations
 import functools
 import inspect
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Generator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from sanderling.errors import MissingExtraError
 
-from ._arguments import as_settings, check_at_least
+from ._access import as_address, as_client_settings, as_key, key_of_environment, one_address
+from ._arguments import check_at_least
 from ._body import async_client_options, client_options, with_http_client
 from ._chat import ChatCompletionsModel, known_apart
 from ._endpoints import OPENAI, key_variable
@@ -46,10 +47,14 @@ class OpenAIModel(ChatCompletionsModel):
         custom_role_conversions: Which role stands for which; replaces the usual ones (tool call to
             assistant, tool response to user).
         flatten_messages_as_text: The server takes text only.
-        **kwargs: Those of `ApiModel`, and parameters of every request, such as ``temperature``;
-            what the `openai` package does not know goes into the body as it is.
+        base_url: Another name of `api_base`, as in the `openai` package.
+        **kwargs: Those of `ApiModel`, and parameters of every request, such as ``temperature``.
+            Those that only the server knows: ``extra_body={"name": value}``.
 
     Raises:
+        ValueError: There are both `api_base` and `base_url`; the address does not begin with
+            http:// or https://; or the key cannot be sent in a header.
+        TypeError: No request has such a parameter.
         MissingExtraError: When it is first used: the package `openai` is not installed.
     """
 
@@ -68,13 +73,15 @@ class OpenAIModel(ChatCompletionsModel):
         client_kwargs: Mapping[str, Any] | None = None,
         custom_role_conversions: RoleConversions | None = None,
         flatten_messages_as_text: bool = False,
+        *,
+        base_url: str | None = None,
         **kwargs: Any,
     ) -> None:
-        self.api_base = api_base
+        self.api_base = one_address(api_base, base_url)
         self.organization = organization
         self.project = project
-        self.client_kwargs = as_settings("client_kwargs", client_kwargs)
-        self._api_key = api_key
+        self.client_kwargs = as_client_settings("client_kwargs", client_kwargs)
+        self._api_key = as_key("api_key", api_key)
         self.model_id = model_id
         if "retry" not in kwargs and (repeats := self.client_kwargs.get("max_retries")) is not None:
             check_at_least("max_retries", repeats, 0)
@@ -98,7 +105,10 @@ class OpenAIModel(ChatCompletionsModel):
         return "openai:openrouter" if "//openrouter.ai/" in self._asked().url else self.provider
 
     def _prepare(self, question: Question) -> dict[str, Any]:
-        return known_apart(super()._prepare(question), _known_parameters())
+        return known_apart(super()._prepare(question), self._package_parameters())
+
+    def _package_parameters(self) -> Collection[str]:
+        return _known_parameters()
 
     def _send(self, request: dict[str, Any]) -> Any:
         return self.client.chat.completions.create(**request)
@@ -127,9 +137,9 @@ class OpenAIModel(ChatCompletionsModel):
         return Asked(self.model_id, url, key_given, key_variable(url))
 
     def _base_url(self) -> object:
-        return (
-            self.client_kwargs.get("base_url") or self.api_base or os.environ.get("OPENAI_BASE_URL")
-        )
+        variable = "OPENAI_BASE_URL"
+        given = self.client_kwargs.get("base_url") or self.api_base
+        return given or as_address(variable, os.environ.get(variable) or None)
 
     def _blocking_arguments(self) -> dict[str, Any]:
         make = openai_sdk().DefaultHttpxClient
@@ -150,13 +160,11 @@ class OpenAIModel(ChatCompletionsModel):
         if "api_key" in arguments:
             return arguments
         asked = self._asked()
-        if key := os.environ.get(asked.key_variable):
-            arguments["api_key"] = key
-        elif not os.environ.get(OPENAI.key_variable):
-            if asked.url == OPENAI.url:
-                raise missing_key(asked)
-            arguments["api_key"] = "none"  # the package insists on one; a local server does not
-        return arguments
+        key = key_of_environment(asked.key_variable) or key_of_environment(OPENAI.key_variable)
+        if key is None and asked.url == OPENAI.url:
+            raise missing_key(asked)
+        # The package insists on a key; a local server does not.
+        return {**arguments, "api_key": key or "none"}
 
     def _with_usual(self, given: Mapping[str, object]) -> dict[str, Any]:
         """Joins the arguments of a client with what every client of the package is given."""

@@ -5,7 +5,14 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Generator,
+    Mapping,
+)
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,7 +24,7 @@ from ._arguments import check_at_least
 if TYPE_CHECKING:
     import tenacity
 
-    from sanderling.messages import JSONObject
+    from sanderling.messages import ChatMessageStreamDelta, JSONObject
 
 T = TypeVar("T")
 
@@ -158,3 +165,29 @@ def _error(state: tenacity.RetryCallState) -> AgentGenerationError:
     if not isinstance(error, AgentGenerationError):
         raise TypeError(f"{error!r} is not to be repeated") from error
     return error
+
+
+def begun(
+    deltas: Generator[ChatMessageStreamDelta, None, None],
+) -> tuple[list[ChatMessageStreamDelta], Generator[ChatMessageStreamDelta, None, None]]:
+    """Waits for the first delta: until it is there, the request may be repeated."""
+    first = next(deltas, None)
+    return [] if first is None else [first], deltas
+
+
+async def abegun(
+    deltas: AsyncGenerator[ChatMessageStreamDelta, None],
+) -> tuple[list[ChatMessageStreamDelta], AsyncGenerator[ChatMessageStreamDelta, None]]:
+    """Does what `begun` does, under asyncio."""
+    first = await anext(deltas, None)
+    return [] if first is None else [first], deltas
+
+
+async def achain(
+    first: list[ChatMessageStreamDelta], rest: AsyncIterator[ChatMessageStreamDelta]
+) -> AsyncGenerator[ChatMessageStreamDelta, None]:
+    """Yields the first deltas, then the rest."""
+    for delta in first:
+        yield delta
+    async for delta in rest:
+        yield delta
