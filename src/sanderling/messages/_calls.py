@@ -38,6 +38,28 @@ class ChatMessageToolCall(Readable):
         }
 
     @classmethod
+    def of(cls, call: Any) -> ChatMessageToolCall:
+        """Returns the call itself, or that of a dict or of a provider's package.
+
+        A call without an id has an empty one: the agent chooses one.
+
+        Raises:
+            TypeError: It is none of them.
+        """
+        if isinstance(call, cls):
+            return call
+        try:
+            if isinstance(call, Mapping):
+                return cls.from_dict({**call, "id": call.get("id") or ""})
+            function = ChatMessageToolCallFunction(call.function.arguments, call.function.name)
+            return cls(function, call.id or "")
+        except (AttributeError, KeyError, TypeError) as error:
+            raise TypeError(
+                'a tool call is a ChatMessageToolCall or {"id": ..., "function": {"name": ..., '
+                f'"arguments": ...}}}}, not {call!r:.200}'
+            ) from error
+
+    @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> ChatMessageToolCall:
         """Loads what `dict` wrote."""
         function = data["function"]

@@ -73,6 +73,8 @@ class ChatMessage(Readable):
             self.content = encodable(self.content)
         elif self.content is not None:
             self.content = [as_part(part) for part in self.content]
+        if self.tool_calls is not None:
+            self.tool_calls = [ChatMessageToolCall.of(call) for call in self.tool_calls] or None
 
     @property
     def text(self) -> str:

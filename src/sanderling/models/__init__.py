@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ._bedrock import AmazonBedrockModel as AmazonBedrockModel
     from ._bedrock import AmazonBedrockServerModel as AmazonBedrockServerModel
     from ._callable import CallableModel as CallableModel
+    from ._callable import as_message as as_message
     from ._callable import as_model as as_model
     from ._capabilities import Capabilities as Capabilities
     from ._choice import choose_model as choose_model
@@ -73,6 +74,7 @@ __getattr__, __dir__, __all__ = lazy(
         "AmazonBedrockServerModel": "._bedrock",
         "AnthropicModel": "._anthropic",
         "ApiModel": "._api",
+        "as_message": "._callable",
         "as_model": "._callable",
         "AzureOpenAIModel": "._azure",
         "AzureOpenAIServerModel": "._azure",

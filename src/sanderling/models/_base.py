@@ -36,9 +36,9 @@ class Model:
     """Answers conversations. Subclass it and write `generate`, or any one of its siblings.
 
     `generate`, `generate_stream`, `agenerate` and `agenerate_stream` are four doors to one thing: a
-    subclass that writes one of them has them all. A blocking method serves an event loop from a
-    worker thread; a coroutine serves blocking code from a private event loop; a reply that is
-    not streamed is a stream of one delta.
+    subclass that writes one of them, or only ``__call__``, has them all. A blocking method serves
+    an event loop from a worker thread; a coroutine serves blocking code from a private event loop;
+    a reply that is not streamed is a stream of one delta.
 
     Args:
         flatten_messages_as_text: Send every message as one text, for servers that take no parts.
@@ -126,7 +126,7 @@ class Model:
             return wait_for(self.agenerate(messages, **request))
         if self._has("generate_stream") or self._has("agenerate_stream"):
             return agglomerate_stream_deltas(self.generate_stream(messages, **request))
-        raise self._unwritten()
+        return self._of_call().generate(messages, **request)
 
     async def agenerate(
         self,
@@ -145,7 +145,7 @@ class Model:
         if self._has("generate_stream") or self._has("agenerate_stream"):
             stream = self.agenerate_stream(messages, **request)
             return agglomerate_stream_deltas([delta async for delta in stream])
-        raise self._unwritten()
+        return await self._of_call().agenerate(messages, **request)
 
     def generate_stream(
         self,
@@ -279,6 +279,14 @@ class Model:
 
     def _has(self, method: str) -> bool:
         return getattr(type(self), method) is not vars(Model)[method]
+
+    def _of_call(self) -> Model:
+        """Returns a model that asks ``__call__``, which old models have in place of `generate`."""
+        if not self._has("__call__"):
+            raise self._unwritten()
+        from ._callable import CallableModel
+
+        return CallableModel(self.__call__, self.model_id)
 
     def _unwritten(self) -> NotImplementedError:
         return NotImplementedError(

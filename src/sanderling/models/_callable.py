@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 from sanderling.errors import AgentGenerationError
 from sanderling.messages import (
     ChatMessage,
-    ChatMessageToolCall,
-    ChatMessageToolCallFunction,
     MessageRole,
 )
 
@@ -22,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def as_model(obj: object) -> Model:
-    """Returns `obj` itself, if it is a `Model`, or a model that calls it.
+    """Returns `obj` itself, if it is a `Model`, or a model that calls it or its ``generate``.
 
     A function is a model when it takes the list of messages as its first argument and returns a
     `ChatMessage`, a dict with ``content``, a text, or an object with ``content`` such as the OpenAI
@@ -35,6 +33,8 @@ def as_model(obj: object) -> Model:
     """
     if isinstance(obj, Model):
         return obj
+    if not isinstance(obj, type) and callable(generate := getattr(obj, "generate", None)):
+        return CallableModel(generate, getattr(obj, "model_id", None) or type(obj).__name__)
     if isinstance(obj, type) or not callable(obj):
         what = f"the class {obj.__name__}" if isinstance(obj, type) else type(obj).__name__
         hint = " Did you mean to make an instance of it?" if isinstance(obj, type) else ""
@@ -48,8 +48,9 @@ def as_model(obj: object) -> Model:
 class CallableModel(Model):
     """A function that answers messages, as a model; `as_model` makes it."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__(model_id=getattr(function, "model_id", None) or _name(function))
+    def __init__(self, function: Callable[..., Any], model_id: object = None) -> None:
+        named = model_id or getattr(function, "model_id", None)
+        super().__init__(model_id=named if isinstance(named, str) else _name(function))
         self._function = function
         called = function if inspect.isroutine(function) else type(function).__call__
         self._is_async = inspect.iscoroutinefunction(called)
@@ -110,7 +111,7 @@ class CallableModel(Model):
         return {name: value for name, value in given.items() if name in self._accepted}
 
     def _reply(self, reply: object, stop_sequences: Sequence[str] | None) -> ChatMessage:
-        message = _as_message(reply, self.model_id)
+        message = as_message(reply, self.model_id)
         if stop_sequences and self._accepted is not None and "stop_sequences" not in self._accepted:
             return cut_at_stop(message, stop_sequences)
         return message
@@ -137,7 +138,16 @@ def _accepted(function: Callable[..., Any]) -> frozenset[str] | None:
     return frozenset(parameter.name for parameter in parameters[1:] if parameter.kind in named)
 
 
-def _as_message(reply: object, name: str | None) -> ChatMessage:
+def as_message(reply: object, name: str | None) -> ChatMessage:
+    """Returns what a model of the user's returned as a message.
+
+    Args:
+        reply: A `ChatMessage`, a dict, a text, or a message of a provider's package.
+        name: The name of the model, for the error.
+
+    Raises:
+        AgentGenerationError: It is none of them.
+    """
     try:
         if isinstance(reply, ChatMessage):
             return reply
@@ -159,13 +169,15 @@ def _as_message(reply: object, name: str | None) -> ChatMessage:
 
 def _from_client(reply: Any) -> ChatMessage:
     """Reads what client libraries return: an object with the fields of a chat completion."""
-    calls = [
-        ChatMessageToolCall(
-            ChatMessageToolCallFunction(call.function.arguments, call.function.name), call.id
-        )
-        for call in getattr(reply, "tool_calls", None) or ()
-    ]
-    return ChatMessage(MessageRole.ASSISTANT, reply.content, calls or None, raw=reply)
+    calls = getattr(reply, "tool_calls", None)
+    if not (reply.content is None or isinstance(reply.content, str | list)):
+        raise TypeError(f"its content is a {type(reply.content).__name__}")
+    return ChatMessage(
+        MessageRole.ASSISTANT,
+        reply.content,
+        calls if isinstance(calls, list) else None,
+        raw=reply,
+    )
 
 
 async def _finish(awaitable: Awaitable[Any]) -> Any:

@@ -104,18 +104,20 @@ class AsyncPerformer:
 
     async def _generate(self, effect: Generate) -> ChatMessage:
         model = self._services.model
-        request = self._services.request(effect)
+        messages, options = self._services.request(effect)
         try:
             with heard(self._services.warned):
-                return as_reply(model, await model.agenerate(**request))
+                return as_reply(model, await model.agenerate(messages, **options))
         except Exception as error:
             raise self._services.generation_error(error) from error
 
     async def _stream(self, effect: Generate) -> AsyncPerformance:
-        request = self._services.request(effect)
+        messages, options = self._services.request(effect)
         try:
             deltas = []
-            async with aclosing(self._services.model.agenerate_stream(**request)) as stream:
+            async with aclosing(
+                self._services.model.agenerate_stream(messages, **options)
+            ) as stream:
                 while (delta := await self._next(stream)) is not None:
                     deltas.append(delta)
                     yield delta

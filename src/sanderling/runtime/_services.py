@@ -86,14 +86,14 @@ class Services:
         """What policies are told of this run."""
         return Scope(self.run, self.model, self.path)
 
-    def request(self, effect: Generate) -> dict[str, Any]:
-        """Returns the keyword arguments of the model call."""
-        request: dict[str, Any] = {"messages": effect.messages[:], **effect.options}
+    def request(self, effect: Generate) -> tuple[list[ChatMessage], dict[str, Any]]:
+        """Returns the messages of a model call, and its keyword arguments."""
+        options: dict[str, Any] = dict(effect.options)
         if effect.stop_sequences:
-            request["stop_sequences"] = list(effect.stop_sequences)
+            options["stop_sequences"] = list(effect.stop_sequences)
         if effect.tools:
-            request["tools_to_call_from"] = [self.tools[name] for name in effect.tools]
-        return request
+            options["tools_to_call_from"] = [self.tools[name] for name in effect.tools]
+        return effect.messages[:], options
 
     def generation_error(self, error: Exception) -> AgentError:
         """Returns what the caller of the run is told when the model could not be asked."""
@@ -272,14 +272,13 @@ def as_reply(model: Model, reply: object) -> ChatMessage:
     """Returns the reply of a model, if it is one.
 
     Raises:
-        AgentGenerationError: The model returned something else than a `ChatMessage`.
+        AgentGenerationError: The model returned no message, dict or text.
     """
-    if not isinstance(reply, ChatMessage):
-        raise AgentGenerationError(
-            f"{type(model).__name__}.generate must return a ChatMessage, "
-            f"not {type(reply).__name__}: {reply!r:.200}"
-        )
-    return reply
+    if isinstance(reply, ChatMessage):
+        return reply
+    from sanderling.models import as_message
+
+    return as_message(reply, model.model_id or type(model).__name__)
 
 
 def invoked(tool: Tool | Member, arguments: Mapping[str, Any]) -> object:

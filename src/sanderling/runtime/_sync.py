@@ -112,13 +112,13 @@ class Performer:
         raise TypeError(f"nobody knows how to carry out {effect!r}")
 
     def _generate(self, effect: Generate) -> Performance:
-        request = self._services.request(effect)
+        messages, options = self._services.request(effect)
         try:
             if not effect.stream:
                 with heard(self._services.warned):
-                    return self._reply(request)
+                    return self._reply(messages, options)
             deltas = []
-            with closing(self._stream(request)) as stream:
+            with closing(self._stream(messages, options)) as stream:
                 while (delta := self._next(stream)) is not None:
                     deltas.append(delta)
                     yield delta
@@ -126,22 +126,24 @@ class Performer:
         except Exception as error:
             raise self._services.generation_error(error) from error
 
-    def _reply(self, request: dict[str, Any]) -> ChatMessage:
+    def _reply(self, messages: list[ChatMessage], options: dict[str, Any]) -> ChatMessage:
         model = self._services.model
         if _breakable():
-            return as_reply(model, self._control.call(lambda: model.generate(**request)))
+            return as_reply(model, self._control.call(lambda: model.generate(messages, **options)))
         from sanderling._bridge import wait_for
 
-        reply = self._control.call(lambda: wait_for(model.agenerate(**request)))
+        reply = self._control.call(lambda: wait_for(model.agenerate(messages, **options)))
         return as_reply(model, reply)
 
-    def _stream(self, request: dict[str, Any]) -> Any:
+    def _stream(self, messages: list[ChatMessage], options: dict[str, Any]) -> Any:
         model = self._services.model
         if _breakable():
-            return model.generate_stream(**request)
+            return model.generate_stream(messages, **options)
         from sanderling.models._twins import iterate
 
-        deltas: Iterator[ChatMessageStreamDelta] = iterate(model.agenerate_stream(**request))
+        deltas: Iterator[ChatMessageStreamDelta] = iterate(
+            model.agenerate_stream(messages, **options)
+        )
         return deltas
 
     def _next(self, stream: Any) -> Any:
