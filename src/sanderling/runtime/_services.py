@@ -86,7 +86,7 @@ class Services:
         """What policies are told of this run."""
         return Scope(self.run, self.model, self.path)
 
-    def request(self, effect: Generate) -> tuple[list[ChatMessage], dict[str, Any]]:
+    def request(self, effect: Generate) -> tuple[Sequence[ChatMessage], dict[str, Any]]:
         """Returns the messages of a model call, and its keyword arguments."""
         options: dict[str, Any] = dict(effect.options)
         if effect.stop_sequences:

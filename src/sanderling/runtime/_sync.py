@@ -35,7 +35,7 @@ from ._policies import Consult, under
 from ._services import Services, as_reply, invoked, tool_failure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from sanderling.loop import Event
     from sanderling.messages import ChatMessage, ChatMessageStreamDelta
@@ -126,7 +126,7 @@ class Performer:
         except Exception as error:
             raise self._services.generation_error(error) from error
 
-    def _reply(self, messages: list[ChatMessage], options: dict[str, Any]) -> ChatMessage:
+    def _reply(self, messages: Sequence[ChatMessage], options: dict[str, Any]) -> ChatMessage:
         model = self._services.model
         if _breakable():
             return as_reply(model, self._control.call(lambda: model.generate(messages, **options)))
@@ -135,7 +135,7 @@ class Performer:
         reply = self._control.call(lambda: wait_for(model.agenerate(messages, **options)))
         return as_reply(model, reply)
 
-    def _stream(self, messages: list[ChatMessage], options: dict[str, Any]) -> Any:
+    def _stream(self, messages: Sequence[ChatMessage], options: dict[str, Any]) -> Any:
         model = self._services.model
         if _breakable():
             return model.generate_stream(messages, **options)
