@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import traceback
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -51,7 +52,7 @@ def test_white_space_around_a_key_of_the_environment_is_not_sent(
 
 @pytest.mark.parametrize("model", WITH_KEYS)
 @pytest.mark.parametrize("key", ["sk-SECRET\nsk-OTHER", "sk-SECRET\x00", "sk-SECRÉT", "sk-SECRET…"])
-def test_a_key_that_cannot_be_a_header_is_refused(model: type[Model], key: str) -> None:
+def test_a_key_that_cannot_be_a_header_is_refused(model: Callable[..., Model], key: str) -> None:
     with pytest.raises(ValueError, match="api_key cannot be sent in a header") as caught:
         model(model_id="m", api_key=key)
     assert "SECR" not in str(caught.value)
@@ -59,7 +60,7 @@ def test_a_key_that_cannot_be_a_header_is_refused(model: type[Model], key: str) 
 
 
 @pytest.mark.parametrize("model", WITH_KEYS)
-def test_an_empty_key_is_refused(model: type[Model]) -> None:
+def test_an_empty_key_is_refused(model: Callable[..., Model]) -> None:
     with pytest.raises(ValueError, match="api_key is empty"):
         model(model_id="m", api_key=" \n")
 
@@ -129,7 +130,9 @@ def test_a_manager_is_not_told_the_key_of_its_agent(monkeypatch: pytest.MonkeyPa
         (LiteLLMModel, "api_base"),
     ],
 )
-def test_an_address_without_http_is_refused(model: type[Model], name: str, address: str) -> None:
+def test_an_address_without_http_is_refused(
+    model: Callable[..., Model], name: str, address: str
+) -> None:
     with pytest.raises(ValueError, match=f"{name} must begin with http:// or https://"):
         model(model_id="m", **{name: address})
 

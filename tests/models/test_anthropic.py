@@ -56,7 +56,9 @@ def says(door: Door, reply: Reply | None = None) -> Answer:
 @doors
 def test_parameters(door: Door) -> None:
     with serving(says(door)) as server:
-        served = model(server, max_tokens=5, temperature=0.5, top_k=REMOVE_PARAMETER, new_one=1)
+        served = model(
+            server, max_tokens=5, temperature=0.5, top_k=REMOVE_PARAMETER, extra_body={"new_one": 1}
+        )
         door.ask(served, max_tokens=6, temperature=0.9, top_k=3, metadata={"user_id": "u"})
     (request,) = server.requests
     assert request.path == "/v1/messages"

@@ -70,7 +70,7 @@ def test_parameters(door: Door) -> None:
             thinking={"thinking_budget": 9},
             temperature=0.5,
             top_k=REMOVE_PARAMETER,
-            new_one={"a": 1},
+            extra_body={"new_one": {"a": 1}},
         )
         door.ask(served, max_output_tokens=6, temperature=0.9, top_k=3, seed=7)
     (request,) = server.requests

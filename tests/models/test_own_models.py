@@ -35,7 +35,7 @@ def test_generate_is_called_with_the_messages_as_first_positional_argument() -> 
 )
 def test_generate_may_return_other_forms_of_a_message(reply: Any) -> None:
     class Own(Model):
-        def generate(self, messages: Any, **kwargs: Any) -> Any:
+        def generate(self, messages: Any, **kwargs: Any) -> Any:  # type: ignore[override]
             return reply
 
     assert CodeAgent([], Own()).run("x") == 5
@@ -43,7 +43,7 @@ def test_generate_may_return_other_forms_of_a_message(reply: Any) -> None:
 
 def test_a_reply_that_is_no_message_is_refused() -> None:
     class Own(Model):
-        def generate(self, messages: Any, **kwargs: Any) -> Any:
+        def generate(self, messages: Any, **kwargs: Any) -> Any:  # type: ignore[override]
             return 5
 
     with pytest.raises(AgentGenerationError, match="must return a ChatMessage, a dict or a text"):
@@ -61,7 +61,7 @@ def test_a_reply_that_is_no_message_is_refused() -> None:
 )
 def test_tool_calls_may_be_dicts_and_objects(call: Any) -> None:
     class Own(Model):
-        def generate(self, messages: Any, **kwargs: Any) -> ChatMessage:
+        def generate(self, messages: Any, **kwargs: Any) -> ChatMessage:  # type: ignore[override]
             return ChatMessage(MessageRole.ASSISTANT, None, [call])
 
     assert ToolCallingAgent([], Own()).run("x") == 5
@@ -88,7 +88,7 @@ def test_an_object_with_generate_is_a_model() -> None:
 
 def test_a_model_with_a_call_method_only_is_a_model() -> None:
     class Old(Model):
-        def __call__(self, messages: Any, stop_sequences: Any = None, grammar: Any = None) -> Any:  # type: ignore[override]
+        def __call__(self, messages: Any, stop_sequences: Any = None, grammar: Any = None) -> Any:
             return ChatMessage(MessageRole.ASSISTANT, ANSWER)
 
     assert CodeAgent([], Old()).run("x") == 5

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -36,9 +37,9 @@ def test_base_url_is_api_base_on_azure_and_for_litellm() -> None:
 
 
 @pytest.mark.parametrize("model", [OpenAIModel, LiteLLMModel])
-def test_two_names_of_one_address(model: type[Model]) -> None:
+def test_two_names_of_one_address(model: Callable[..., Model]) -> None:
     with pytest.raises(ValueError, match="two names of one address"):
-        model("m", api_base="http://localhost:1", base_url="http://localhost:2")  # type: ignore[call-arg]
+        model("m", api_base="http://localhost:1", base_url="http://localhost:2")
 
 
 @pytest.mark.parametrize(
@@ -57,7 +58,7 @@ def test_two_names_of_one_address(model: type[Model]) -> None:
     ],
 )
 def test_a_misspelled_argument_is_refused_with_the_close_one(
-    model: type[Model], name: str, close: str
+    model: Callable[..., Model], name: str, close: str
 ) -> None:
     with pytest.raises(TypeError, match=f"no parameter '{name}'. Did you mean '{close}'"):
         model(model_id="m", **{name: "sk-own-value"})
@@ -67,7 +68,7 @@ def test_a_misspelled_argument_is_refused_with_the_close_one(
 
 
 @pytest.mark.parametrize("model", [OpenAIModel, InferenceClientModel, AnthropicModel, GeminiModel])
-def test_an_unknown_argument_says_where_those_of_a_server_go(model: type[Model]) -> None:
+def test_an_unknown_argument_says_where_those_of_a_server_go(model: Callable[..., Model]) -> None:
     with pytest.raises(TypeError, match=r"extra_body=\{'xyzzy': ...\}"):
         model(model_id="m", xyzzy=1)
 
