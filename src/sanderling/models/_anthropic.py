@@ -69,6 +69,7 @@ class AnthropicModel(ApiModel):
 
     model_id: str
     provider: ClassVar[str] = "anthropic"
+    _passes_on = False
     _with_key = frozenset({"base_url"})
 
     def __init__(

@@ -117,6 +117,8 @@ class ApiModel(Model):
 
     #: The parameter that takes those of the server's own.
     _own_parameters: ClassVar[str] = "extra_body"
+    #: Whether parameters that the package does not know are passed on to the model.
+    _passes_on: ClassVar[bool] = True
     #: The package's client is not asked for longer than this, in seconds, to make a connection.
     CONNECT_SECONDS: ClassVar[float] = 10.0
 
@@ -244,9 +246,9 @@ class ApiModel(Model):
             opened: What `_open` gave; it may be read to its end already.
         """
 
-    def _package_parameters(self) -> Collection[str] | None:
-        """Returns the parameters that the package knows; `None` where it passes all of them on."""
-        return None
+    def _package_parameters(self) -> Collection[str]:
+        """Returns the parameters of a request that the package knows."""
+        return ()
 
     def _asked(self) -> Asked:
         """Tells who is asked, for error messages."""
@@ -423,7 +425,9 @@ class ApiModel(Model):
 
     def _check_parameters(self, parameters: Mapping[str, object]) -> None:
         names = [name for name, value in parameters.items() if value is not REMOVE_PARAMETER]
-        check_parameters(type(self), names, self._package_parameters, self._own_parameters)
+        check_parameters(
+            type(self), names, self._package_parameters, self._own_parameters, self._passes_on
+        )
 
     def _schema_to_check(self, question: Question) -> Mapping[str, Any] | None:
         if self._capabilities.json_schema:

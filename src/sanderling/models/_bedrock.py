@@ -159,6 +159,9 @@ class AmazonBedrockModel(ApiModel):
             placed["toolConfig"] = {**tools, "toolChoice": {"auto": {}}}
         return placed
 
+    def _package_parameters(self) -> Collection[str]:
+        return _KNOWN | _INFERENCE.keys() | {_OF_MODEL}
+
     def _sent_stops(self, request: Mapping[str, Any]) -> Collection[str]:
         return get(request.get("inferenceConfig"), "stopSequences") or ()
 

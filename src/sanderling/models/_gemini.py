@@ -75,6 +75,7 @@ class GeminiModel(ApiModel):
 
     model_id: str
     provider: ClassVar[str] = "gemini"
+    _passes_on = False
     _with_key = frozenset({"base_url"})
 
     def __init__(

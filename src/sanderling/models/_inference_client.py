@@ -54,6 +54,7 @@ class InferenceClientModel(ChatCompletionsModel):
 
     model_id: str
     provider: ClassVar[str] = "hub"
+    _passes_on = False
     form_settings = ChatCompletionsModel.form_settings | {"provider", "bill_to"}
     _with_key = frozenset({"base_url"})
 

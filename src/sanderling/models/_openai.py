@@ -60,6 +60,7 @@ class OpenAIModel(ChatCompletionsModel):
 
     model_id: str
     provider: ClassVar[str] = "openai"
+    _passes_on = False
     form_settings = ChatCompletionsModel.form_settings | {"organization", "project"}
     _with_key = frozenset({"api_base"})
 

@@ -20,17 +20,19 @@ _MISSPELLED: Final = 0.85
 def check_parameters(
     model: type,
     names: Iterable[str],
-    of_package: Callable[[], Collection[str] | None],
+    of_package: Callable[[], Collection[str]],
     place: str,
+    passes_on: bool = False,
 ) -> None:
     """Checks that a request may have parameters of these names.
 
     Args:
         model: The class of the model.
         names: The names.
-        of_package: Returns the parameters that the provider's package knows; `None` where it
-            passes any parameter on. Then only what looks misspelled is refused.
+        of_package: Returns the parameters that the provider's package knows.
         place: The parameter that takes those of the server's own.
+        passes_on: Whether any other parameter is passed on to the model. Then only what looks
+            misspelled is refused.
 
     Raises:
         TypeError: There is no such parameter.
@@ -42,15 +44,15 @@ def check_parameters(
         package = of_package()
     except MissingExtraError:  # raised again when the model is first used
         return
-    known = REQUEST_PARAMETERS.union(package or ())
+    known = REQUEST_PARAMETERS.union(package)
     accepted = known | _arguments(model)
     for name in unknown:
         if name in known:
             continue
-        alike = _MISSPELLED if package is None else _ALIKE
+        alike = _MISSPELLED if passes_on else _ALIKE
         if close := _close(name, accepted, alike):
             hint = f"Did you mean {close!r}? "
-        elif package is None:
+        elif passes_on:
             continue
         else:
             hint = ""
