@@ -63,6 +63,7 @@ class CodeAgent(MultiStepAgent):
     """
 
     _templates_name = "code_agent"
+    _writes_code = True
     _python = (*MultiStepAgent._python, "executor")
     _saved = (
         *MultiStepAgent._saved,
@@ -138,16 +139,18 @@ class CodeAgent(MultiStepAgent):
 
     def initialize_system_prompt(self) -> str:
         """Renders the system prompt."""
+        return render(self.prompt_templates["system_prompt"], **self._prompt_variables())
+
+    def _prompt_variables(self) -> dict[str, Any]:
         imports = self.authorized_imports
-        return render(
-            self.prompt_templates["system_prompt"],
-            authorized_imports="any package" if "*" in imports else ", ".join(imports),
-            code_block_opening_tag=self._tags.opening,
-            code_block_closing_tag=self._tags.closing,
-            has_parallel=self._has_parallel,
-            is_shut_off=self._is_shut_off,
-            **self._prompt_variables(),
-        )
+        return {
+            **super()._prompt_variables(),
+            "authorized_imports": "any package" if "*" in imports else ", ".join(imports),
+            "code_block_opening_tag": self._tags.opening,
+            "code_block_closing_tag": self._tags.closing,
+            "has_parallel": self._has_parallel,
+            "is_shut_off": self._is_shut_off,
+        }
 
     @property
     def _has_parallel(self) -> bool:
@@ -181,7 +184,8 @@ class CodeAgent(MultiStepAgent):
         if (profile := self._profile) is None:
             return replace(action, options=options)
         if profile.grammar is not None and not structured:
-            options.setdefault("grammar", profile.grammar)
+            grammar = render(profile.grammar, **self._prompt_variables())
+            options.setdefault("grammar", grammar)
         options = {**profile.options, **options}
         return replace(action, stop_sequences=profile.stop_sequences, options=options)
 

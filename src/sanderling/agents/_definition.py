@@ -80,6 +80,7 @@ class Definition(ABC):
         "tool_parser",
     )
     max_tool_threads: int | None = None
+    _writes_code = False
 
     def __init__(
         self,
@@ -154,7 +155,7 @@ class Definition(ABC):
         self.grammar = grammar
         self.on_generation_error = on_generation_error
         own_prompts = prompt_templates is not None or system_prompt is not None
-        self._profile = None if own_prompts else self.model.profile
+        self._profile = self.model.profile if self._writes_code and not own_prompts else None
         self._templates = None if prompt_templates is None else self._checked(prompt_templates)
         if system_prompt is not None:
             check_says(system_prompt, self._must_be_said())
