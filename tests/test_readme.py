@@ -14,10 +14,11 @@ README = (ROOT / "README.md").read_text("utf-8")
 
 def last_line(script: Path, *arguments: str) -> str:
     """Runs a script on the embedded model, and returns what it printed last."""
+    kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
     done = subprocess.run(
         [sys.executable, script, *arguments],
         cwd=script.parent,
-        env={"PATH": os.environ["PATH"], "OLLAMA_HOST": "127.0.0.1:1", "COLUMNS": "100"},
+        env={**kept, "OLLAMA_HOST": "127.0.0.1:1", "COLUMNS": "100"},
         capture_output=True,
         text=True,
         timeout=50,

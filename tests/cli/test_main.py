@@ -30,7 +30,8 @@ ANSWERING = streams(f"{THOUGHT}\n", CODE)
 
 def environment(**variables: str) -> dict[str, str]:
     # No key, no proxy and no local server of whoever runs the tests.
-    return {"PATH": os.environ["PATH"], "OLLAMA_HOST": f"127.0.0.1:{free_port()}", **variables}
+    kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
+    return {**kept, "OLLAMA_HOST": f"127.0.0.1:{free_port()}", **variables}
 
 
 def free_port() -> int:
