@@ -15,7 +15,7 @@ from sanderling.messages import ChatMessage, MessageRole
 from sanderling.models import as_model
 from sanderling.tools import FinalAnswerTool
 
-from ._form import agent_form, agent_from
+from ._form import AGENT_CLASSES, agent_form, agent_from
 from ._governance import as_limits, governance
 from ._managed import delegates
 from ._old_prompts import Described, check_says, old_tags
@@ -54,6 +54,7 @@ class Definition(ABC):
     """All of an agent that no run changes. Its arguments are described at `MultiStepAgent`."""
 
     _templates_name = "toolcalling_agent"
+
     _saved: ClassVar[tuple[str, ...]] = (
         "max_steps",
         "verbosity_level",
@@ -81,6 +82,10 @@ class Definition(ABC):
     )
     max_tool_threads: int | None = None
     _writes_code = False
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        AGENT_CLASSES.add(cls)
 
     def __init__(
         self,

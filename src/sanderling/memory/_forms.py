@@ -11,7 +11,7 @@ import base64
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from sanderling import sandbox
 from sanderling.errors import AgentError, SandboxError
@@ -30,6 +30,8 @@ from sanderling.messages import (
 )
 
 if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
     from sanderling.sandbox.kernel import Blob
 
 Write: TypeAlias = Callable[[object], JSONValue]
@@ -136,7 +138,7 @@ def images_of(forms: Sequence[Mapping[str, Any]] | None) -> list[ImagePart] | No
 
 
 class Form(NamedTuple):
-    """How a field of a step is written and read, where it is not just any value."""
+    """How a field is written and read: ``field(metadata={FORM: Form(...)})`` declares it."""
 
     write: Callable[[Any, Write], JSONValue]
     read: Callable[[Any], Any]
@@ -148,11 +150,42 @@ def _data(read: Callable[[Any], Any]) -> Form:
     )
 
 
-FORMS: dict[str, Form] = {
-    "error": _data(AgentError.from_dict),
-    "model_output_message": _data(ChatMessage.from_dict),
-    "observations_images": Form(image_forms, images_of),
-    "task_images": Form(image_forms, images_of),
-    "timing": _data(Timing.from_dict),
-    "token_usage": _data(TokenUsage.from_dict),
-}
+FORM: Final = "form"
+"""The key of the metadata of a field that is not written and read as just any value."""
+
+FORMAT_VERSION: Final = 1
+"""The version of the forms of steps, effects, events and memories."""
+
+AGENT_ERROR: Final = {FORM: _data(AgentError.from_dict)}
+MESSAGE: Final = {FORM: _data(ChatMessage.from_dict)}
+IMAGES: Final = {FORM: Form(image_forms, images_of)}
+TIMING: Final = {FORM: _data(Timing.from_dict)}
+TOKEN_USAGE: Final = {FORM: _data(TokenUsage.from_dict)}
+
+
+def forms_of(kind: type[DataclassInstance]) -> dict[str, Form]:
+    """Returns the form of each field of a dataclass."""
+    return {field.name: field.metadata.get(FORM, _ANY) for field in fields(kind)}
+
+
+def check_version(data: Mapping[str, Any], what: str) -> None:
+    """Checks that this library can read a form.
+
+    Args:
+        data: The form.
+        what: What it is of, for the error.
+
+    Raises:
+        ValueError: A newer version has written it.
+    """
+    version = data.get("version", FORMAT_VERSION)
+    if not isinstance(version, int) or version < 1:
+        raise ValueError(f"this is no {what}: its version is {version!r:.80}")
+    if version > FORMAT_VERSION:
+        raise ValueError(
+            f"this {what} was saved by a newer Sanderling: its format is {version}, and this "
+            f"version reads {FORMAT_VERSION}. Upgrade sanderling to load it."
+        )
+
+
+_ANY = Form(lambda value, write: write(value), value_of)

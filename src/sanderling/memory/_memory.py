@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 from sanderling.messages import ChatMessage
 
-from ._forms import exact_form, json_form
+from ._forms import FORMAT_VERSION, check_version, exact_form, json_form
 from ._history import History
 from ._replay import Page, replay
 from ._steps import ActionStep, Edits, MemoryStep, SystemPromptStep
 
 if TYPE_CHECKING:
     from sanderling.messages import ImageSource, JSONObject, JSONValue
-
-FORMAT_VERSION = 1
 
 
 class AgentMemory:
@@ -160,14 +158,9 @@ class AgentMemory:
         Raises:
             ValueError: The data was written by a newer version, or is broken.
         """
-        version = data.get("version")
-        if not isinstance(version, int) or version < 1:
-            raise ValueError(f"this is no saved memory: its version is {version!r:.80}")
-        if version > FORMAT_VERSION:
-            raise ValueError(
-                f"this memory was saved by a newer Sanderling: its format is {version}, and this "
-                f"version reads {FORMAT_VERSION}. Upgrade sanderling to load it."
-            )
+        if "version" not in data:
+            raise ValueError("this is no saved memory: it has no version")
+        check_version(data, "saved memory")
         prompt, forms = data.get("system_prompt"), data.get("steps")
         if not isinstance(prompt, str) or not isinstance(forms, list):
             raise ValueError("this is no saved memory: it has no system_prompt, or no steps")
