@@ -118,7 +118,7 @@ class CodeResult:
     """What came of one step of code.
 
     Attributes:
-        output: The final answer, or the value of the last expression. A value that cannot leave the
+        output: The final answer, or the value of the last statement. A value that cannot leave the
             sandbox is a `SandboxValue`.
         text: What ``str()`` says of it.
         logs: What the code printed.
