@@ -1427,13 +1427,12 @@ def tool_error(text: str, kind: str = "") -> ToolError:
         text: What the host says of it.
         kind: The builtin class that code can catch it by, beside `ToolError`; none where empty.
     """
-    base = BUILTIN_ERRORS.get(kind)
-    return ToolError(text) if base is None else _class_of_error(base)(text)
+    return _class_of_error(kind)(text) if kind in BUILTIN_ERRORS else ToolError(text)
 
 
 @functools.lru_cache(len(BUILTIN_ERRORS))
-def _class_of_error(base: type[Exception]) -> type[ToolError]:
-    return type(base.__name__, (ToolError, base), {"__module__": "builtins"})
+def _class_of_error(kind: str) -> type[ToolError]:
+    return type(kind, (ToolError, BUILTIN_ERRORS[kind]), {"__module__": "builtins"})
 
 
 class FinalAnswer(SystemExit):
@@ -3147,7 +3146,7 @@ def _count_digits(number: int) -> int:
     whole = round(digits)
     if abs(digits - whole) > 1e-6 * max(1.0, digits / 1e6):
         return int(digits) + 1
-    return whole + (abs(number) >= 10**whole)
+    return whole + int(abs(number) >= 10**whole)
 
 
 def stand_in(value: object, name: str | None = None) -> object:
