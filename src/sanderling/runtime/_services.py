@@ -199,9 +199,9 @@ class Services:
                 interpreter.interrupt()  # whoever drives the code does not wait for this call
             raise
         except Exception as error:
-            interpreter.fail(request, sandbox.error_text(error))
+            interpreter.fail(request, *sandbox.failure(error))
         except BaseException as error:  # such as KeyboardInterrupt, which the caller handles
-            interpreter.fail(request, sandbox.described(error))
+            interpreter.fail(request, *sandbox.failure(error))
             if not request.alone:
                 interpreter.interrupt()
             raise

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from ._texts import described as described
     from ._texts import encode_on_host as encode_on_host
     from ._texts import error_text as error_text
+    from ._texts import failure as failure
     from ._texts import safe_repr as safe_repr
     from ._texts import safe_str as safe_str
     from ._texts import stays_on_host as stays_on_host
@@ -90,6 +91,7 @@ __getattr__, __dir__, __all__ = lazy(
         "described": "._texts",
         "encode_on_host": "._texts",
         "error_text": "._texts",
+        "failure": "._texts",
         "fix_final_answer_code": "._old_names",
         "interpreter_of": "._plugged",
         "literal_text": "._interpreter",

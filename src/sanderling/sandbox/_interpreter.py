@@ -118,7 +118,7 @@ class CodeResult:
     """What came of one step of code.
 
     Attributes:
-        output: The final answer, or the value of the last expression. A value that cannot leave the
+        output: The final answer, or the value of the last statement. A value that cannot leave the
             sandbox is a `SandboxValue`.
         text: What ``str()`` says of it.
         logs: What the code printed.
@@ -192,8 +192,15 @@ class Interpreter(Protocol):
         A call that does not wait any more, because its step has ended, is left alone.
         """
 
-    def fail(self, request: ToolRequest, error: str) -> None:
-        """Makes a call raise in the sandbox, from any thread."""
+    def fail(self, request: ToolRequest, error: str, kind: str = "") -> None:
+        """Makes a call raise in the sandbox, from any thread.
+
+        Args:
+            request: The call.
+            error: What the code is told.
+            kind: The builtin class that the code can catch the error by, such as ``"KeyError"``,
+                beside ``ToolError``; none where empty.
+        """
 
     def interrupt(self) -> None:
         """Ends the step in progress, from any thread."""

@@ -115,7 +115,7 @@ class PluggedInterpreter:
     def reply(self, request: ToolRequest, value: object) -> None:
         """Is never needed: the executor calls the tools itself."""
 
-    def fail(self, request: ToolRequest, error: str) -> None:
+    def fail(self, request: ToolRequest, error: str, kind: str = "") -> None:
         """Is never needed."""
 
     def interrupt(self) -> None:

@@ -87,9 +87,9 @@ class RemoteInterpreter:
         """Answers a call, from any thread."""
         self._exchange.reply(request, value)
 
-    def fail(self, request: ToolRequest, error: str) -> None:
+    def fail(self, request: ToolRequest, error: str, kind: str = "") -> None:
         """Makes a call raise in the sandbox, from any thread."""
-        self._exchange.fail(request, error)
+        self._exchange.fail(request, error, kind)
 
     def interrupt(self) -> None:
         """Ends the step in progress, from any thread."""

@@ -13,7 +13,7 @@ from typing import TypeAlias
 from sanderling._bridge import in_thread, wait_for
 
 from ._interpreter import CodeResult, Interpreter, Printed, ToolRequest, ToolSpec
-from ._texts import described
+from ._texts import failure
 
 Function: TypeAlias = Callable[..., object]
 _Errors: TypeAlias = type[BaseException] | tuple[type[BaseException], ...]
@@ -140,9 +140,9 @@ class ServingInterpreter:
             if inspect.iscoroutine(value):
                 value = wait_for(value)
         except failures as error:
-            self._interpreter.fail(request, described(error))
+            self._interpreter.fail(request, *failure(error))
         except BaseException as error:
-            self._interpreter.fail(request, described(error))
+            self._interpreter.fail(request, *failure(error))
             if not request.alone:
                 self._interpreter.interrupt()  # whoever drives the code does not wait for this call
             raise
@@ -153,9 +153,9 @@ class ServingInterpreter:
         """Answers a call of another tool."""
         self._interpreter.reply(request, value)
 
-    def fail(self, request: ToolRequest, error: str) -> None:
+    def fail(self, request: ToolRequest, error: str, kind: str = "") -> None:
         """Makes a call of another tool raise."""
-        self._interpreter.fail(request, error)
+        self._interpreter.fail(request, error, kind)
 
     def interrupt(self) -> None:
         """Ends the step in progress."""

@@ -192,10 +192,10 @@ class Session:
         self._close(request)
         return buffers
 
-    def fail(self, request: ToolRequest, error: str) -> Buffers:
+    def fail(self, request: ToolRequest, error: str, kind: str = "") -> Buffers:
         """Answers a call with an error. Nothing is sent where it does not wait any more."""
         call = self._close(request)
-        return [] if call is None else self._refuse([call.key], error)
+        return [] if call is None else self._refuse([call.key], error, kind)
 
     def interrupt(self) -> Buffers:
         """Answers all calls that wait, so that no thread of the code is kept by one."""
@@ -212,9 +212,9 @@ class Session:
         self._open, self.argument_bytes = {}, 0
         return keys
 
-    def _refuse(self, keys: Iterable[int], error: str) -> Buffers:
-        shown = error[: kernel.MAX_SHOWN]
-        return [part for key in keys for part in kernel.pack("ret", {"id": key, "e": shown})]
+    def _refuse(self, keys: Iterable[int], error: str, kind: str = "") -> Buffers:
+        told = {"e": error[: kernel.MAX_SHOWN], **({"kind": kind} if kind else {})}
+        return [part for key in keys for part in kernel.pack("ret", {"id": key, **told})]
 
     def space(self) -> memoryview:
         """Returns where the next bytes from the kernel go."""

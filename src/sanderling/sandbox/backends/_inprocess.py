@@ -101,11 +101,11 @@ class InProcessInterpreter(InlineInterpreter):
         """Answers a call, from any thread."""
         self._answer(request, value, None)
 
-    def fail(self, request: ToolRequest, error: str) -> None:
+    def fail(self, request: ToolRequest, error: str, kind: str = "") -> None:
         """Makes a call raise, from any thread."""
-        self._answer(request, None, error)
+        self._answer(request, None, (error, kind))
 
-    def _answer(self, request: ToolRequest, value: object, error: str | None) -> None:
+    def _answer(self, request: ToolRequest, value: object, error: tuple[str, str] | None) -> None:
         with self._lock:
             worker = self._worker
             call = None if worker is None else worker.calls.pop(request.id, None)

@@ -20,7 +20,7 @@ from sanderling.sandbox._clock import StepClock
 from sanderling.sandbox._host_values import HostObject, HostValues
 from sanderling.sandbox._interpreter import CallElsewhere, InlineCalls, Printed, ToolRequest
 from sanderling.sandbox._outcome import Fault, Finished
-from sanderling.sandbox._texts import error_text
+from sanderling.sandbox._texts import failure
 
 from ._step_threads import StepThreads, shared_threads
 
@@ -63,7 +63,7 @@ class Call(kernel.Call):
         self.tool = tool
         self.answered = threading.Event()
         self.value: object = None
-        self.error: str | None = None
+        self.error: tuple[str, str] | None = None  # the text, and the builtin class
         self._worker = worker
 
     def wait(self) -> object:
@@ -71,7 +71,7 @@ class Call(kernel.Call):
         with self._worker.waiting():
             self.answered.wait()
         if self.error is not None:
-            raise kernel.ToolError(self.error)
+            raise kernel.tool_error(*self.error)
         return self._worker.answer(self.tool, self.value)
 
 
@@ -98,11 +98,11 @@ class _InlineCall(kernel.Call):
         except CallElsewhere as told:
             rest = told.rest
         except Exception as error:
-            problem = error_text(error)
+            problem = failure(error)
         else:
             return self._worker.answer(self._tool, value)
         if problem is not None:
-            raise kernel.ToolError(problem)
+            raise kernel.tool_error(*problem)
         return self._worker.ask(self._tool, replace(self._request, rest=rest)).wait()
 
 
@@ -216,7 +216,7 @@ class Worker:
         """Answers all calls that wait with an error."""
         while self.calls:
             _, call = self.calls.popitem()
-            call.error = error
+            call.error = (error, "")
             call.answered.set()
 
     def _carry_out(self, step: Step) -> None:
@@ -227,7 +227,7 @@ class Worker:
             step.post(finished)
 
     def _run(self, step: Step) -> Finished | None:
-        value, text, fault = None, "", None
+        value, text, fault, is_final = None, "", None, False
         try:
             try:
                 with self._lock:
@@ -240,7 +240,7 @@ class Worker:
                 text = kernel.show(value)
                 value = self._leaving(value)
             except kernel.FinalAnswer:
-                pass
+                is_final = True
             except BaseException as error:
                 fault = Fault(**self._workspace.explain(error))
         except KeyboardInterrupt as error:  # it came just after another error
@@ -250,6 +250,7 @@ class Worker:
         if step.interrupted:
             _settle()
         if not step.left:
+            self._output.write("" if is_final else self._workspace.note_on_tools())
             self._output.end_step()
         return Finished(value, text, fault, step.interrupted, threads=0)
 
