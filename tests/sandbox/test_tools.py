@@ -272,6 +272,17 @@ def test_a_final_answer_that_failed_is_none(python: Interpreter) -> None:
     assert "ValueError: not good enough" in str(result.error)
 
 
+def test_an_answer_that_is_slow_to_print_is_named() -> None:
+    with interpreter(
+        tools=TOOLS, timeout_seconds=30, additional_authorized_imports=["numpy"]
+    ) as python:
+        for step in ("final_answer(a)", "a", "[a] * 3"):
+            code = f"import numpy; a = numpy.zeros((6,) * 8, dtype='i1')\n{step}"
+            result = run(python, code, TOOLS)
+            assert result.error is None
+            assert "too large to be shown" in result.text
+
+
 def test_the_hosts_own_value_is_the_answer() -> None:
     kept = object()
     with interpreter(tools={"final_answer": lambda x: kept}) as python:

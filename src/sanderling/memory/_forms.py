@@ -44,35 +44,63 @@ WITH_FORM: list[Any] = [
 """Classes of the library whose method ``dict`` returns the JSON form."""
 
 _MAX_INT_BITS = 14_000  # Python refuses to write more than 4,300 decimal digits
+_MAX_DEPTH = 120  # more than the codec's, so that all that comes out of a sandbox is written
+_MAX_ITEMS = 4_000_000  # likewise
 
 
 def json_form(value: object) -> JSONValue:
     """Returns the light JSON form of a value; one that has none is shown by `safe_repr`.
 
     What a value is, its class says: a method that it happens to have is never called, for the value
-    may come out of a sandbox.
+    may come out of a sandbox. What contains itself, is nested too deep or is one item too many is
+    ``"..."`` there.
     """
-    if value is None or isinstance(value, bool | float | str):
-        return value
-    if isinstance(value, int):
-        return value if value.bit_length() < _MAX_INT_BITS else hex(value)
-    if sandbox.stays_on_host(value) or isinstance(value, type):
+    return _Light().of(value, 0)
+
+
+class _Light:
+    """Writes one light form, within bounds of depth and items."""
+
+    def __init__(self) -> None:
+        self._left = _MAX_ITEMS
+        self._around: set[int] = set()  # what is being written, by id()
+
+    def of(self, value: object, depth: int) -> JSONValue:
+        """Returns the form of a value that is within so many others."""
+        self._left -= 1
+        if value is None or isinstance(value, bool | float | str):
+            return value
+        if isinstance(value, int):
+            return value if value.bit_length() < _MAX_INT_BITS else hex(value)
+        if sandbox.stays_on_host(value) or isinstance(value, type):
+            return sandbox.safe_repr(value)
+        if depth > _MAX_DEPTH or self._left < 0 or id(value) in self._around:
+            return "..."
+        self._around.add(id(value))
+        try:
+            return self._parts(value, depth + 1)
+        finally:
+            self._around.discard(id(value))
+
+    def _parts(self, value: object, depth: int) -> JSONValue:
+        if isinstance(value, dict):
+            return {sandbox.safe_str(key): self.of(item, depth) for key, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.of(item, depth) for item in value]
+        if isinstance(value, sandbox.Record):
+            return self.of(value.record_fields, depth)
+        if isinstance(value, tuple(WITH_FORM)):
+            form: JSONObject = value.dict()  # type: ignore[attr-defined]  # as the list says
+            return self.of(form, depth)
+        models = sys.modules.get(
+            "pydantic.main"
+        )  # where it is not loaded, no value is of its class
+        if models is not None and isinstance(value, models.BaseModel):
+            return self.of(type(value).model_dump(value), depth)
+        if is_dataclass(value):
+            names = [one.name for one in fields(value)]
+            return {name: self.of(getattr(value, name, None), depth) for name in names}
         return sandbox.safe_repr(value)
-    if isinstance(value, dict):
-        return {sandbox.safe_str(key): json_form(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [json_form(item) for item in value]
-    if isinstance(value, sandbox.Record):
-        return json_form(value.record_fields)
-    if isinstance(value, tuple(WITH_FORM)):
-        form: JSONObject = value.dict()  # type: ignore[attr-defined]  # as the list says
-        return json_form(form)
-    models = sys.modules.get("pydantic.main")  # where it is not loaded, no value is of its class
-    if models is not None and isinstance(value, models.BaseModel):
-        return json_form(type(value).model_dump(value))
-    if is_dataclass(value):
-        return {one.name: json_form(getattr(value, one.name, None)) for one in fields(value)}
-    return sandbox.safe_repr(value)
 
 
 def exact_form(value: object) -> JSONValue:

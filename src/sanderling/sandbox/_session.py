@@ -160,6 +160,7 @@ class Session:
         Raises:
             CodecError: The code is larger than a frame.
         """
+        self._printed, self.final = [], None  # before anything fails: they are of the last step
         late: dict[str, object] = {"forget": True} if forget else {}
         buffers = kernel.pack("exec", {"id": step, "code": code, **late})
         refusals = self._refuse(self._abandoned, "the step that made this call has ended")
@@ -167,8 +168,6 @@ class Session:
         self._step = step
         self._calls_left = self._max_calls
         self._output_left = self._max_output + _SLACK
-        self._printed = []
-        self.final = None
         return [*refusals, *buffers]
 
     def reply(self, request: ToolRequest, value: object) -> Buffers:

@@ -55,12 +55,17 @@ def stays_on_host(value: object) -> bool:
     return held is value is not None or (isinstance(held, Holder) and held.obj is value)
 
 
-def safe_repr(value: object) -> str:
+def safe_repr(value: object, most: int | None = None) -> str:
     """Returns the `repr()` of data; what is none is named by its class, as are its parts.
 
     Data is what crosses between host and sandbox by itself: see `sanderling.sandbox.kernel`.
+
+    Args:
+        value: Anything.
+        most: How long writing it may take, in microseconds as they are estimated; None for what
+            `text_of` allows.
     """
-    return text_of(value, repr) if _is_data(value) else _Text().of(value, 0)
+    return text_of(value, repr, most) if _is_data(value) else _Text().of(value, 0)
 
 
 def safe_str(value: object) -> str:

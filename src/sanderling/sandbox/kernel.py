@@ -529,6 +529,19 @@ class _Coder:
             raise CodecError("values that are too large to be compared: send them in a list")
         self._count_parts(size**2 // (100 if are_cheap else 1))
 
+    def _count_collisions(self, hashes: list[int], written: list[object]) -> None:
+        """Counts what it may cost to compare members of a set, or keys, that have the same hash."""
+        places = sorted(range(len(hashes)), key=hashes.__getitem__)
+        for _, group in itertools.groupby(places, hashes.__getitem__):
+            same = [written[place] for place in group]
+            if len(same) > MAX_COLLISIONS:
+                raise CodecError(
+                    f"more than {MAX_COLLISIONS} members of a set, or keys, with the same hash: "
+                    "send a list"
+                )
+            if len(same) > 1:
+                self._count_comparisons(same)
+
 
 def encode(
     value: object,
@@ -564,6 +577,7 @@ class Encoder(_Coder):
         self._stay = stay
         self._items = 0
         self._hashable = 0  # inside how many keys and set members we are
+        self._stand_ins = 0  # written for objects that are compared in another way here
 
     def value(self, value: object, depth: int) -> object:
         """Encodes one value; containers that are plain JSON are passed on as they are."""
@@ -661,6 +675,7 @@ class Encoder(_Coder):
         if isinstance(value, complex):
             return {"$": "complex", "v": [repr(value.real), repr(value.imag)]}
         if isinstance(value, SandboxValue):
+            self._stand_ins += 1
             return {"$": "kept", "type": value.type, "repr": value.repr, "name": value.name}
         for module, write in _LIBRARIES.items():
             loaded = sys.modules.get(module)
@@ -668,6 +683,7 @@ class Encoder(_Coder):
                 written = write(self, loaded, value, depth)
                 if written is not None:
                     return written
+        self._stand_ins += 1
         written = self._extension.write(self, value)
         if written is not None:
             return written
@@ -691,10 +707,18 @@ class Encoder(_Coder):
 
     def _members(self, items: Collection[object], depth: int) -> list[object]:
         self._hashable += 1
+        stand_ins = self._stand_ins
         try:
-            return self._list(items, depth)
+            written = self._list(items, depth)
         finally:
             self._hashable -= 1
+        groups = [[*map(hash, items)]]
+        if self._stand_ins > stand_ins:  # what reads them may see no difference between some
+            groups.append([hash(_to_json(one)) for one in written])
+        for hashes in groups:
+            if len(set(hashes)) < len(hashes):
+                self._count_collisions(hashes, written)
+        return written
 
     def _dict(self, value: dict[object, object], depth: int) -> object:
         items = list(value.items())
@@ -718,6 +742,7 @@ class Encoder(_Coder):
     def _record(
         self, name: str, fields: Mapping[str, object], depth: int, key: int | None
     ) -> object:
+        self._stand_ins += 1
         values: list[object] = []
         for field, item in fields.items():
             try:
@@ -912,6 +937,8 @@ def _type_name(value: object) -> str:
 
 def _safe_repr(value: object) -> str:
     try:
+        if takes_long_to_write(value):
+            return f"<{_type_name(value)} that is too large to be shown>"
         return _shorten(repr(value), MAX_REPR)
     except Exception as error:
         return f"<{_type_name(value)}, whose repr() raised {type(error).__name__}>"
@@ -996,14 +1023,7 @@ class Decoder(_Coder):
         different: set[int] = set()
         self._add(different.update, hashes)
         if len(different) < len(hashes):
-            written = _list(value[key])
-            places = sorted(range(len(hashes)), key=hashes.__getitem__)
-            for _, group in itertools.groupby(places, hashes.__getitem__):
-                same = [written[place] for place in group]
-                if len(same) > MAX_COLLISIONS:
-                    raise CodecError("too many members with the same hash")
-                if len(same) > 1:
-                    self._count_comparisons(same)
+            self._count_collisions(hashes, _list(value[key]))
         return members
 
     def _add(self, add: Callable[[list[Any]], object], members: list[Any]) -> None:
@@ -3130,6 +3150,8 @@ def show(value: object) -> str:
     if isinstance(value, (bytes, bytearray)) and len(value) > MAX_SHOWN:
         return f"{bytes(value[: MAX_SHOWN // 8])!r}… ({len(value):,} bytes in all)"
     try:
+        if takes_long_to_write(value):
+            return f"<{_type_name(value)} that is too large to be shown>"
         text = _shorten(str(value), MAX_SHOWN)
     except Exception as error:
         if type(value) is int:
@@ -3147,6 +3169,92 @@ def _count_digits(number: int) -> int:
     if abs(digits - whole) > 1e-6 * max(1.0, digits / 1e6):
         return int(digits) + 1
     return whole + int(abs(number) >= 10**whole)
+
+
+MAX_WRITING = 2_000_000  # microseconds, roughly
+_LISTS = (list, tuple, set, frozenset, collections.deque)
+_EDGE = 60  # rows, or columns, that pandas shows at most at either end
+
+
+def takes_long_to_write(value: object, most: int | None = None) -> bool:
+    """Estimates whether `str()` of data takes more than so many microseconds."""
+    most = MAX_WRITING if most is None else most
+    cost, seen = 0, {}
+    parts: list[object] = [value]
+    while parts:
+        part = parts.pop()
+        own, inner = _writing_cost(part)
+        cost += own
+        if cost > most:
+            return True
+        if inner and id(part) not in seen:
+            seen[id(part)] = part  # so that nothing else gets its id
+            parts += inner
+    return False
+
+
+def _writing_cost(part: Any) -> tuple[int, Iterable[object]]:
+    """Returns what a value costs by itself, and what is in it."""
+    if isinstance(part, (str, bytes, bytearray)):
+        return 1 + len(part) // 100, ()
+    if isinstance(part, dict):
+        return 1 + len(part), itertools.chain(part, part.values())
+    if isinstance(part, _LISTS):
+        return 1 + len(part), part
+    if isinstance(part, Record):
+        return 1, part.record_fields.values()
+    names = getattr(type(part), "__dataclass_fields__", None)
+    if names is not None:
+        return 1, (getattr(part, name, None) for name in names)
+    for module, look in _WRITTEN.items():
+        # Only where it is loaded, for else no value can be its.
+        if (loaded := sys.modules.get(module)) is not None and (found := look(loaded, part)):
+            return found
+    return 1, ()
+
+
+def _model_cost(pydantic: Any, part: Any) -> tuple[int, Iterable[object]] | None:
+    return (1, vars(part).values()) if isinstance(part, pydantic.BaseModel) else None
+
+
+def _array_cost(numpy: Any, part: Any) -> tuple[int, Iterable[object]] | None:
+    if not isinstance(part, (numpy.ndarray, numpy.void)):
+        return None
+    options, shown = numpy.get_printoptions(), part.size
+    if shown > options["threshold"]:
+        # A short dimension is shown as a whole, so an array of many such is.
+        shown = math.prod(min(length, 2 * options["edgeitems"]) for length in part.shape)
+    cost = 20 + 10 * shown * _field_count(part.dtype)
+    has_objects = part.dtype.kind == "O" and part.size <= MAX_WRITING
+    return cost, part.ravel().tolist() if has_objects else ()
+
+
+def _field_count(dtype: Any) -> int:
+    if dtype.names is None:
+        return 1
+    fields = (dtype[name] for name in dtype.names)
+    return sum(_field_count(field.base) * math.prod(field.shape) for field in fields)
+
+
+def _table_cost(pandas: Any, part: Any) -> tuple[int, Iterable[object]] | None:
+    if isinstance(part, pandas.DataFrame):
+        part = part.iloc[_edges(part.shape[0]), _edges(part.shape[1])]
+        cells = part.to_numpy(dtype=object).ravel().tolist()
+        return 10_000, [part.index, part.columns, *cells]
+    if isinstance(part, (pandas.Series, pandas.Index)):
+        return 1_000, part.take(_edges(len(part))).tolist()
+    return None
+
+
+def _edges(length: int) -> list[int]:
+    return [*range(min(length, _EDGE)), *range(max(length - _EDGE, _EDGE), length)]
+
+
+_WRITTEN: dict[str, Callable[[Any, Any], tuple[int, Iterable[object]] | None]] = {
+    "pydantic": _model_cost,
+    "numpy": _array_cost,
+    "pandas": _table_cost,
+}
 
 
 def stand_in(value: object, name: str | None = None) -> object:
