@@ -303,5 +303,5 @@ def test_a_relative_path_that_is_not_there_says_what_is(call: str) -> None:
     with agent_for(listing, code(DONE), additional_authorized_imports=["pandas"]) as agent:
         agent.run("Read.")
         error = str(agent.memory.steps[1].dict()["error"])
-    assert "'sale.csv'" in error
+    assert "has \\'sale.csv\\'" in error
     assert "files=" in error

@@ -15,7 +15,6 @@ from sanderling.runtime import Control, Meter, Services
 from ._by_hand import ByHand, Workbench
 from ._conversation import Conversation
 from ._course import Course
-from ._files import FilePath, RunFiles
 from ._governance import as_limits, with_memory
 from ._managed import briefing, report
 from ._old_names import OldNames
@@ -27,6 +26,8 @@ if TYPE_CHECKING:
     from sanderling.messages import ImageSource
     from sanderling.runtime import RunLimits
     from sanderling.sandbox import Interpreter
+
+    from ._files import FilePath, RunFiles
 
 
 class MultiStepAgent(WithConversation, ByHand, OldNames):
@@ -301,6 +302,8 @@ class MultiStepAgent(WithConversation, ByHand, OldNames):
         files: Sequence[FilePath] | None = None,
         keep: FilePath | None = None,
     ) -> RunFiles:
+        from ._files import RunFiles  # only runs need it
+
         def tell(line: str) -> None:
             self.logger.log(line, style="dim")
 

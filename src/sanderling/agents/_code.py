@@ -13,7 +13,6 @@ from sanderling.loop import CodeAction, CodeTags
 from sanderling.sandbox import BASE_BUILTIN_MODULES, ToolSpec
 
 from ._base import MultiStepAgent
-from ._files import keep_folder
 from ._governance import with_memory
 from ._parts import listed
 from ._prompts import render
@@ -121,7 +120,10 @@ class CodeAgent(MultiStepAgent):
         self.executor_type = executor_type
         self.executor_kwargs = dict(executor_kwargs or {})
         self.max_print_outputs_length = max_print_outputs_length
-        self.keep_files = None if keep_files is None else str(keep_folder(keep_files))
+        if keep_files is not None:
+            from ._files import keep_folder
+
+            self.keep_files = str(keep_folder(keep_files))
         self.executor = executor
         if self.approve is not None and executor is not None:
             from sanderling.sandbox import InterpreterExecutor
