@@ -164,7 +164,7 @@ def test_a_wall_is_explained(code: str, hint: str) -> None:
 
 def test_ordinary_errors_have_no_hint() -> None:
     with interpreter() as python:
-        assert "Hint" not in error(python, "open('not_there.txt')")
+        assert "Hint" not in error(python, "open('not_there.txt', 'x').close(); open('.', 'w')")
         assert "Hint" not in error(python, "1 / 0")
         assert "Hint" not in error(python, "raise EOFError('of a file')")
         assert "Hint" not in error(python, "x = 1 %")

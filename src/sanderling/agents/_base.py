@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from sanderling.runtime import RunLimits
     from sanderling.sandbox import Interpreter
 
+    from ._files import FilePath, RunFiles
+
 
 class MultiStepAgent(WithConversation, ByHand, OldNames):
     """Solves tasks in steps: asks a model, does what it says, shows it what came of that.
@@ -80,11 +82,14 @@ class MultiStepAgent(WithConversation, ByHand, OldNames):
             no name or description, or two arguments contradict each other.
     """
 
+    keep_files: FilePath | None = None
     _calls_tools = False  # in its steps, that is, other than from code
 
     def _interpreter(self, conversation: Conversation) -> Interpreter:
         """Returns the sandbox of a conversation, opened if need be."""
-        raise TypeError(f"{type(self).__name__} runs no code")
+        raise TypeError(
+            f"{type(self).__name__} runs no code, and has no work folder for files= and keep_files="
+        )
 
     @overload
     def run(
@@ -98,6 +103,8 @@ class MultiStepAgent(WithConversation, ByHand, OldNames):
         return_full_result: bool | None = None,
         *,
         limits: RunLimits | None = None,
+        files: Sequence[FilePath] | None = None,
+        keep_files: FilePath | None = None,
     ) -> Generator[Event, None, None]: ...
     @overload
     def run(
@@ -111,6 +118,9 @@ class MultiStepAgent(WithConversation, ByHand, OldNames):
         return_full_result: bool | None = None,
         single_step: bool = False,
         limits: RunLimits | None = None,
+        *,
+        files: Sequence[FilePath] | None = None,
+        keep_files: FilePath | None = None,
     ) -> Any: ...
     def run(
         self,
@@ -123,6 +133,9 @@ class MultiStepAgent(WithConversation, ByHand, OldNames):
         return_full_result: bool | None = None,
         single_step: bool = False,
         limits: RunLimits | None = None,
+        *,
+        files: Sequence[FilePath] | None = None,
+        keep_files: FilePath | None = None,
     ) -> Any:
         """Runs a task in the calling thread.
 
@@ -139,6 +152,10 @@ class MultiStepAgent(WithConversation, ByHand, OldNames):
             single_step: Take one step only, and return the answer or `None`. It goes with no other
                 result and no limits.
             limits: Overrides those of the agent.
+            files: Files and folders that are copied into the work folder, where code opens them by
+                their own names; the model is told. For agents that act by code, on this machine.
+            keep_files: A folder that gets, when the run ends, copies of the files that its code has
+                written, in the place of those of the same name. Overrides that of the agent.
 
         Returns:
             The answer; a `RunResult` or a generator of events where one was asked for.
@@ -146,21 +163,25 @@ class MultiStepAgent(WithConversation, ByHand, OldNames):
         Raises:
             TypeError: The task is no text, or another argument not what it has to be.
             ValueError: The task is empty, or two arguments contradict each other.
+            OSError: A file is not there or cannot be read, or the folder cannot be made.
             AgentError: With ``reset=False``, the run that this one shall go on from has not ended.
             AgentGenerationError: The model could not be asked.
             AgentInterruptedError: `interrupt` was called.
             AgentLimitError: A limit was reached.
             SandboxUnavailable: This machine cannot enforce the walls around code.
+            SandboxError: Files cannot go in and out of the place where code runs.
         """
         if isinstance(images, bool):
             single_step, images = images, None
         if single_step:
-            _check_alone(stream, return_full_result, limits)
-            memory, memory_step = self._one_step(task, reset, images, additional_args)
+            _check_alone(stream, return_full_result, limits, keep_files)
+            memory, memory_step = self._one_step(task, reset, images, additional_args, files)
             answer = self.step(memory_step)
             memory.steps.append(memory_step)
             return answer
-        course = self._begin(task, reset, images, additional_args, max_steps, limits)
+        course = self._begin(
+            task, reset, images, additional_args, max_steps, limits, files, keep_files
+        )
         if stream:
             return course.events()
         for _ in course.events():
@@ -177,11 +198,14 @@ class MultiStepAgent(WithConversation, ByHand, OldNames):
         return_full_result: bool | None = None,
         single_step: bool = False,
         limits: RunLimits | None = None,
+        *,
+        files: Sequence[FilePath] | None = None,
+        keep_files: FilePath | None = None,
     ) -> Any:
         """Runs a task under asyncio; takes, returns and raises what `run` does."""
         if single_step:
-            _check_alone(return_full_result, limits)
-            memory, memory_step = self._one_step(task, reset, images, additional_args)
+            _check_alone(return_full_result, limits, keep_files)
+            memory, memory_step = self._one_step(task, reset, images, additional_args, files)
             if is_overridden(self, "step", ByHand):
                 from ._overrides import beside_the_loop
 
@@ -190,7 +214,9 @@ class MultiStepAgent(WithConversation, ByHand, OldNames):
                 answer = await self.astep(memory_step)
             memory.steps.append(memory_step)
             return answer
-        course = self._begin(task, reset, images, additional_args, max_steps, limits)
+        course = self._begin(
+            task, reset, images, additional_args, max_steps, limits, files, keep_files
+        )
         await course.arun()
         return self._returned(course, return_full_result)
 
@@ -202,9 +228,14 @@ class MultiStepAgent(WithConversation, ByHand, OldNames):
         additional_args: Mapping[str, Any] | None = None,
         max_steps: int | None = None,
         limits: RunLimits | None = None,
+        *,
+        files: Sequence[FilePath] | None = None,
+        keep_files: FilePath | None = None,
     ) -> AsyncGenerator[Event, None]:
         """Runs a task under asyncio and yields its events, the last one a `FinalAnswerStep`."""
-        return self._begin(task, reset, images, additional_args, max_steps, limits).aevents()
+        return self._begin(
+            task, reset, images, additional_args, max_steps, limits, files, keep_files
+        ).aevents()
 
     def __call__(self, task: str | None = None, **kwargs: Any) -> Any:
         """Runs a task as a managed agent does, and returns its report.
@@ -239,10 +270,13 @@ class MultiStepAgent(WithConversation, ByHand, OldNames):
         reset: bool,
         images: Sequence[ImageSource] | None,
         additional_args: Mapping[str, Any] | None,
+        files: Sequence[FilePath] | None,
     ) -> tuple[AgentMemory, ActionStep]:
         """Prepares a single step, and returns it with the memory that it belongs to."""
         conversation = self._conversation_for(task, reset)
-        conversation.begin(task, images, additional_args)
+        run_files = self._files(conversation, files)
+        conversation.begin(task, images, additional_args, run_files.described)
+        run_files.bring()
         return conversation.memory, ActionStep(step_number=1)
 
     def _begin(
@@ -253,9 +287,29 @@ class MultiStepAgent(WithConversation, ByHand, OldNames):
         additional_args: Mapping[str, Any] | None,
         max_steps: int | None,
         limits: RunLimits | None,
+        files: Sequence[FilePath] | None,
+        keep_files: FilePath | None,
     ) -> Course:
         conversation = self._conversation_for(task, reset)
-        return self._course(conversation, task, images, additional_args, max_steps, limits)
+        run_files = self._files(conversation, files, keep_files or self.keep_files)
+        return self._course(
+            conversation, task, images, additional_args, max_steps, limits, run_files
+        )
+
+    def _files(
+        self,
+        conversation: Conversation,
+        files: Sequence[FilePath] | None = None,
+        keep: FilePath | None = None,
+    ) -> RunFiles:
+        from ._files import RunFiles  # only runs need it
+
+        def tell(line: str) -> None:
+            self.logger.log(line, style="dim")
+
+        return RunFiles(
+            conversation, tell, files, keep, lambda: self._interpreter(conversation).work_files
+        )
 
     def _errand(
         self,
@@ -266,7 +320,8 @@ class MultiStepAgent(WithConversation, ByHand, OldNames):
     ) -> Course:
         """Prepares a run for another agent, in a conversation of its own."""
         conversation = Conversation(AgentMemory(self.system_prompt))
-        return self._course(conversation, task, images, additional_args, None, None, caller)
+        files = self._files(conversation, keep=self.keep_files)
+        return self._course(conversation, task, images, additional_args, None, None, files, caller)
 
     def _course(
         self,
@@ -276,11 +331,12 @@ class MultiStepAgent(WithConversation, ByHand, OldNames):
         additional_args: Mapping[str, Any] | None,
         max_steps: int | None,
         limits: RunLimits | None,
+        files: RunFiles,
         caller: Services | None = None,
     ) -> Course:
         limits = as_limits(limits or self.limits)
         max_steps = at_least_one("max_steps", max_steps or None)
-        task = conversation.begin(task, images, additional_args)
+        task = conversation.begin(task, images, additional_args, files.described)
         meter = None if limits is None else Meter(limits)
         conversation.meter = None
         services = self._services(conversation, task, max_steps, meter, caller)
@@ -305,6 +361,7 @@ class MultiStepAgent(WithConversation, ByHand, OldNames):
             action,
             self._forced_answer,
             started,
+            files,
             self._printer() if self.logger.level > LogLevel.OFF else None,
             self._release,
             self.max_tool_threads,
@@ -400,5 +457,6 @@ class MultiStepAgent(WithConversation, ByHand, OldNames):
 def _check_alone(*others: object) -> None:
     if any(others):
         raise ValueError(
-            "single_step gives the answer or None: no stream, no full result, no limits"
+            "single_step gives the answer or None: no stream, no full result, no limits, no "
+            "keep_files"
         )

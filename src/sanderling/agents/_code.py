@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from sanderling.tools import Tool
 
     from ._conversation import Conversation
+    from ._files import FilePath
     from ._prompts import PromptTemplates
 
 
@@ -55,6 +56,7 @@ class CodeAgent(MultiStepAgent):
         use_structured_outputs_internally: Make the model reply with a JSON object of thought and
             code, for providers that can be held to a JSON schema.
         use_e2b_executor: The old way to say ``executor_type="e2b"``.
+        keep_files: A folder that gets copies of what the code of each run has written; see `run`.
 
     Raises:
         ValueError: There is no such executor type, two settings contradict each other, or the code
@@ -72,7 +74,9 @@ class CodeAgent(MultiStepAgent):
         "code_block_tags",
         "use_structured_outputs_internally",
     )
-    _by_argument = MappingProxyType({"executor_type": "local", "executor_kwargs": {}})
+    _by_argument = MappingProxyType(
+        {"executor_type": "local", "executor_kwargs": {}, "keep_files": None}
+    )
 
     def __init__(
         self,
@@ -89,6 +93,8 @@ class CodeAgent(MultiStepAgent):
         use_structured_outputs_internally: bool = False,
         code_block_tags: Literal["markdown"] | tuple[str, str] | None = None,
         use_e2b_executor: bool = False,
+        *,
+        keep_files: FilePath | None = None,
         **kwargs: Any,
     ) -> None:
         if use_structured_outputs_internally and kwargs.get("grammar") is not None:
@@ -114,6 +120,10 @@ class CodeAgent(MultiStepAgent):
         self.executor_type = executor_type
         self.executor_kwargs = dict(executor_kwargs or {})
         self.max_print_outputs_length = max_print_outputs_length
+        if keep_files is not None:
+            from ._files import keep_folder
+
+            self.keep_files = str(keep_folder(keep_files))
         self.executor = executor
         if self.approve is not None and executor is not None:
             from sanderling.sandbox import InterpreterExecutor

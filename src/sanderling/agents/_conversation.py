@@ -63,8 +63,15 @@ class Conversation:
         task: str,
         images: Sequence[ImageSource] | None,
         additional_args: Mapping[str, Any] | None,
+        files: str = "",
     ) -> str:
         """Puts a task into the memory, and what comes with it into the state.
+
+        Args:
+            task: What is to be done.
+            images: Shown with it.
+            additional_args: Variables by name.
+            files: What is told of the files that come with it.
 
         Returns:
             The task as the model is told it.
@@ -81,6 +88,8 @@ class Conversation:
         if additional_args:
             self.state.update(additional_args)
             task = f"{task}\n\n{_told(additional_args)}"
+        if files:
+            task = f"{task}\n\n{files}"
         self.memory.steps.append(TaskStep(task, shown or None))
         return task
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncGenerator, Callable, Generator
-from contextlib import aclosing, closing, contextmanager
+from contextlib import aclosing, asynccontextmanager, closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from sanderling.errors import AgentStoppedError
@@ -13,7 +13,7 @@ from sanderling.messages import Timing
 from sanderling.runtime import Done, adrive, drive, time_limit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncIterator, Iterator
 
     from sanderling.console import RunPrinter
     from sanderling.loop import Action, Planning, Run
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from sanderling.runtime import Services
 
     from ._conversation import Conversation
+    from ._files import RunFiles
 
 
 class Course:
@@ -33,6 +34,7 @@ class Course:
         action: What a step does.
         forced_answer: Makes the messages that ask for an answer when the steps are used up.
         started: The first event.
+        files: Takes files in and out.
         printer: Shows the events, if anything is to be shown.
         release: Called at the end, however the run ended.
         max_calls: How many tool calls of one reply may run together.
@@ -47,6 +49,7 @@ class Course:
         action: Action,
         forced_answer: Callable[[Run], list[ChatMessage]],
         started: RunStarted,
+        files: RunFiles,
         printer: RunPrinter | None,
         release: Callable[[Conversation], None],
         max_calls: int | None = None,
@@ -58,6 +61,7 @@ class Course:
         self._action = action
         self._forced_answer = forced_answer
         self._started = started
+        self._files = files
         self._printer = printer
         self._release = release
         self._max_calls = max_calls
@@ -76,6 +80,7 @@ class Course:
             steps=run.memory.get_succinct_steps(),
             token_usage=run.usage,
             timing=self._timing,
+            files=self._files.written,
         )
 
     @property
@@ -103,15 +108,19 @@ class Course:
         from sanderling.runtime import Performer
 
         with self._under_way():
+            self._files.bring()
             performer = Performer(self._services, self._max_calls)
-            with closing(performer), closing(drive(self._loop(), performer.perform)) as events:
-                for event in events:
-                    yield self._shown(event)
+            try:
+                with closing(performer), closing(drive(self._loop(), performer.perform)) as events:
+                    for event in events:
+                        yield self._shown(event)
+            finally:
+                self._files.gather()
 
     async def aevents(self) -> AsyncGenerator[Event, None]:
         """Runs under asyncio; yields the same events."""
         with self._under_way():
-            async with aclosing(self._adriven()) as events:
+            async with self._with_files(), aclosing(self._adriven()) as events:
                 async for event in events:
                     if not isinstance(event, Done):
                         yield self._shown(event)
@@ -119,10 +128,25 @@ class Course:
     async def arun(self) -> None:
         """Runs under asyncio, for whoever wants the outcome alone."""
         with self._under_way():
-            async with aclosing(self._adriven()) as events:
+            async with self._with_files(), aclosing(self._adriven()) as events:
                 async for event in events:
                     if not isinstance(event, Done):
                         self._shown(event)
+
+    @asynccontextmanager
+    async def _with_files(self) -> AsyncIterator[None]:
+        files = self._files
+        if files.has_work:
+            from sanderling._bridge import in_thread
+
+            await in_thread(files.bring)
+        try:
+            yield
+        finally:
+            if files.has_work:
+                await in_thread(files.gather)
+            else:
+                files.gather()
 
     def _adriven(self) -> AsyncGenerator[Event | Done, None]:
         from sanderling.runtime import AsyncPerformer  # asyncio is slow to import

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from sanderling.memory import AgentMemory
     from sanderling.messages import ChatMessage, JSONObject
+    from sanderling.sandbox import WorkFile
 
     from ._answers import AnswerType
 
@@ -71,6 +72,7 @@ class RunResult(Generic[T]):
         steps: The steps in memory, in their JSON form.
         token_usage: The sum over all replies of the model.
         timing: Start and end of the run, in seconds since the epoch.
+        files: What its code has written; each can be read as long as the sandbox lives.
     """
 
     output: T
@@ -78,6 +80,7 @@ class RunResult(Generic[T]):
     steps: list[JSONObject]
     token_usage: TokenUsage
     timing: Timing
+    files: tuple[WorkFile, ...] = ()
 
     def dict(self) -> JSONObject:
         """Returns the JSON form; an output that has none is shown by its repr."""
@@ -87,4 +90,5 @@ class RunResult(Generic[T]):
             "steps": self.steps,
             "token_usage": self.token_usage.dict(),
             "timing": self.timing.dict(),
+            "files": [file.dict() for file in self.files],
         }

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from ._executors import WasmExecutor as WasmExecutor
     from ._executors import create_executor as create_executor
     from ._host_values import HostObject as HostObject
+    from ._incoming import Incoming as Incoming
+    from ._incoming import incoming_files as incoming_files
     from ._interpreter import CallElsewhere as CallElsewhere
     from ._interpreter import CodeResult as CodeResult
     from ._interpreter import InlineInterpreter as InlineInterpreter
@@ -48,6 +50,9 @@ if TYPE_CHECKING:
     from ._texts import safe_str as safe_str
     from ._texts import stays_on_host as stays_on_host
     from ._texts import without_objects as without_objects
+    from ._work_files import WorkFile as WorkFile
+    from ._work_files import WorkFiles as WorkFiles
+    from ._work_files import keep_files as keep_files
     from .kernel import BASE_BUILTIN_MODULES as BASE_BUILTIN_MODULES
     from .kernel import CodecError as CodecError
     from .kernel import Record as Record
@@ -70,6 +75,11 @@ __getattr__, __dir__, __all__ = lazy(
         "E2BExecutor": "._executors",
         "Executor": "._checkup",
         "HostObject": "._host_values",
+        "Incoming": "._incoming",
+        "incoming_files": "._incoming",
+        "keep_files": "._work_files",
+        "WorkFile": "._work_files",
+        "WorkFiles": "._work_files",
         "Interpreter": "._interpreter",
         "InterpreterExecutor": "._executor",
         "LocalPythonExecutor": "._executors",

@@ -17,6 +17,8 @@ from . import kernel
 if TYPE_CHECKING:
     from sanderling.errors import SandboxError
 
+    from ._work_files import WorkFiles
+
 FINAL_ANSWER = "final_answer"
 _LITERALS = (
     *(type(None), bool, int, float, complex, str, bytes),
@@ -158,6 +160,14 @@ class Interpreter(Protocol):
     async def aopen(self) -> None:
         """Does the same under asyncio."""
 
+    @property
+    def work_files(self) -> WorkFiles:
+        """The files of the work folder.
+
+        Raises:
+            SandboxError: It has none that this process can reach; the message names the place.
+        """
+
     def set_tools(self, specs: Sequence[ToolSpec]) -> None:
         """Puts these tools in the place of those before, from the next step on."""
 
@@ -210,6 +220,16 @@ class Interpreter(Protocol):
 
     async def aclose(self) -> None:
         """Does the same under asyncio."""
+
+
+def no_folder(place: str) -> str:
+    """Returns why files cannot go in and out of a place, and what to do instead."""
+    return (
+        f"executor_type={place!r} has no work folder that this machine can reach, so that files= "
+        "and keep_files= do not go with it. Pass what is in the files with additional_args= (bytes "
+        "or text), and have the code give what it makes to final_answer or to a tool; or use "
+        'executor_type="local".'
+    )
 
 
 class InlineInterpreter(ABC):

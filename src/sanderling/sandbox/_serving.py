@@ -8,12 +8,15 @@ import inspect
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import aclosing, closing
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from sanderling._bridge import in_thread, wait_for
 
 from ._interpreter import CodeResult, Interpreter, Printed, ToolRequest, ToolSpec
 from ._texts import failure
+
+if TYPE_CHECKING:
+    from ._work_files import WorkFiles
 
 Function: TypeAlias = Callable[..., object]
 _Errors: TypeAlias = type[BaseException] | tuple[type[BaseException], ...]
@@ -53,6 +56,11 @@ class ServingInterpreter:
     def layers(self) -> Mapping[str, object]:
         """The walls in force."""
         return self._interpreter.layers
+
+    @property
+    def work_files(self) -> WorkFiles:
+        """The files of the work folder."""
+        return self._interpreter.work_files
 
     def open(self) -> None:
         """Starts the sandbox."""

@@ -1455,6 +1455,22 @@ def _class_of_error(kind: str) -> type[ToolError]:
     return type(kind, (ToolError, BUILTIN_ERRORS[kind]), {"__module__": "builtins"})
 
 
+def _not_there() -> str:
+    """Says which files there are, where one is missing."""
+    try:
+        with os.scandir() as entries:
+            names = [one.name for one in itertools.islice(entries, 200) if one.name[0] != "."]
+        shown = [ascii(name)[:100] for name in sorted(names)]
+    except Exception:  # the code may have put something of its own in the place of these
+        return _NO_FILES
+    if len(shown) > _MOST_NAMED:
+        shown[_MOST_NAMED:] = [f"and {len(shown) - _MOST_NAMED} more"]
+    return (
+        f"the work folder (the current directory) has {', '.join(shown) or 'no files'}. Only the "
+        "user can put others there, with run(..., files=[...])."
+    )
+
+
 class FinalAnswer(SystemExit):
     """Ends the step: the final answer was given. It passes all that lets SystemExit pass."""
 
@@ -2360,10 +2376,13 @@ class _Walls:
         outside = path.startswith(("/", ".."))
         if error.errno in _REFUSED:
             return _refused_call(error) or (_NO_FILES if outside else _NO_POWER)
-        return _NO_FILES if outside and error.errno in (errno.ENOENT, errno.EROFS) else ""
+        if outside:
+            return _NO_FILES if error.errno in (errno.ENOENT, errno.EROFS) else ""
+        return _not_there() if path and error.errno == errno.ENOENT else ""
 
 
 _NOBODY_ANSWERS = {"EOFError": "EOF when reading a line", "BdbQuit": ""}  # input, breakpoint
+_MOST_NAMED = 20  # files that are shown where one is missing
 _UNITS = (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
 _REFUSED = {
     getattr(errno, name)

@@ -9,7 +9,7 @@ import threading
 import weakref
 from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sanderling.errors import SandboxError
 from sanderling.sandbox import kernel
@@ -27,6 +27,9 @@ from sanderling.sandbox._outcome import Finished, StepLimits, final_result
 from ._inprocess_worker import Event, Step, Worker
 from ._step_inbox import Inbox
 from ._step_threads import HURRY_AFTER
+
+if TYPE_CHECKING:
+    from sanderling.sandbox._work_files import WorkFiles
 
 _GRACE = 0.5
 _GONE = (
@@ -78,6 +81,14 @@ class InProcessInterpreter(InlineInterpreter):
     def layers(self) -> Mapping[str, object]:
         """No walls, ever."""
         return MappingProxyType({})
+
+    @property
+    def work_files(self) -> WorkFiles:
+        """It has none of its own: code opens the files of this process."""
+        raise SandboxError(
+            'executor_type="inprocess" has no work folder, so that files= and keep_files= do not '
+            "go with it: code opens and writes files by their own paths, as your program does."
+        )
 
     def open(self) -> None:
         """Does nothing: all is here."""
