@@ -6,10 +6,9 @@ import warnings
 from collections.abc import Iterable, Mapping, Sized
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sanderling import models
 from sanderling._registry import Registry, name_of
 from sanderling.memory import json_form
-from sanderling.models import Model
+from sanderling.models import MODEL_CLASSES, Model
 from sanderling.tools import FinalAnswerTool, as_tool
 from sanderling.tools.toolbox import TOOL_MAPPING
 
@@ -59,7 +58,7 @@ def agent_form(agent: Definition) -> JSONObject:
     return {
         "class": name_of(type(agent)),
         "tools": [tool_form(tool) for tool in agent.tools.values() if not _is_recall(tool)],
-        "model": {"class": type(agent.model).__name__, "data": agent.model.to_dict()},
+        "model": {"class": name_of(type(agent.model)), "data": agent.model.to_dict()},
         "managed_agents": {name: one.to_dict() for name, one in agent.managed_agents.items()},
         "prompt_templates": json_form(agent.prompt_templates),
         "requirements": ["sanderling"],
@@ -195,15 +194,12 @@ def _tools_named(names: Iterable[str], given: list[Tool]) -> list[Tool]:
 
 
 def _model_from(data: Mapping[str, Any] | None) -> Model:
-    name = str((data or {}).get("class"))
-    known = getattr(models, name) if name in models.__all__ else models.MODEL_REGISTRY.get(name)
-    if not (isinstance(known, type) and issubclass(known, Model)):
-        raise ValueError(
-            f"there is no model class {name!r:.80}: pass the model, as from_dict(data, model=...), "
-            "or add your class to MODEL_REGISTRY first"
-        )
     try:
-        loaded: Model = known.from_dict((data or {}).get("data") or {})
+        kind = MODEL_CLASSES.find((data or {}).get("class"), Model)
+    except ValueError as error:
+        raise ValueError(f"{error} Or pass the model: from_dict(data, model=...)") from None
+    try:
+        loaded: Model = kind.from_dict((data or {}).get("data") or {})
     except ValueError as error:
         raise ValueError(
             f"the model of the form: {error} Then give it to the agent: from_dict(data, model=...)"

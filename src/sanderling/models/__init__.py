@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ._api import ApiModel as ApiModel
     from ._azure import AzureOpenAIModel as AzureOpenAIModel
     from ._azure import AzureOpenAIServerModel as AzureOpenAIServerModel
+    from ._base import MODEL_CLASSES as MODEL_CLASSES
     from ._base import Model as Model
     from ._base import ToolLike as ToolLike
     from ._bedrock import AmazonBedrockModel as AmazonBedrockModel
@@ -91,6 +92,7 @@ __getattr__, __dir__, __all__ = lazy(
         "MLXModel": "._mlx",
         "Model": "._base",
         "model_from_dict": "._registry",
+        "MODEL_CLASSES": "._base",
         "MODEL_REGISTRY": "._registry",
         "model_to_dict": "._registry",
         "ModelProfile": "._profile",
