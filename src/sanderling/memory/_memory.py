@@ -37,7 +37,7 @@ class AgentMemory:
         self._rendered: list[MemoryStep] = []
         self._messages: list[ChatMessage] = []
         self._images: list[tuple[MemoryStep, list[ImageSource], list[ImageSource]]] = []
-        self._edits = -1
+        self._edits = Edits()
 
     def reset(self) -> None:
         """Forgets the steps, and keeps the system prompt."""
@@ -54,12 +54,12 @@ class AgentMemory:
                 step._edited()
         known = len(self._rendered)
         if (
-            self._edits != Edits.count
+            self._edits.found
             or not known
             or self._rendered[0] is not self.system_prompt
             or self.steps[: known - 1] != self._rendered[1:]
         ):
-            self._edits = Edits.count
+            self._edits.found = False
             self._rerender()
         for step in self.steps[len(self._rendered) - 1 :]:
             self._messages.extend(step.messages())
@@ -90,7 +90,8 @@ class AgentMemory:
             self._watch(step)
 
     def _watch(self, step: MemoryStep) -> None:
-        """Keeps which images were rendered: a list does not tell when it is changed."""
+        """Has changes of a step noticed; a list of images does not tell when it is changed."""
+        step._tell(self._edits)
         if images := step._images():
             self._images.append((step, images, images[:]))
 

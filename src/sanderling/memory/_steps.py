@@ -53,9 +53,9 @@ PLAN_NUDGE = "Now go on and carry out this plan."
 
 
 class Edits:
-    """Counts the changes made to steps that had been rendered, in any memory of this process."""
+    """Whether a step that a memory has rendered was changed since."""
 
-    count = 0
+    found = False
 
 
 _STEPS: Registry[Any] = Registry()
@@ -66,6 +66,7 @@ class MemoryStep:
     """Base of all steps."""
 
     _messages: ClassVar[list[ChatMessage] | None] = None  # of a step that was rendered, its own
+    _edits: ClassVar[tuple[Edits, ...]] = ()  # of the memories that have rendered it
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -77,10 +78,15 @@ class MemoryStep:
             self._edited()
 
     def _edited(self) -> None:
-        """Takes note that the step was changed: it is rendered anew."""
-        if self._messages is not None:
-            object.__setattr__(self, "_messages", None)
-            Edits.count += 1
+        """Marks the step as changed, so that it is rendered anew."""
+        object.__setattr__(self, "_messages", None)
+        for edits in self._edits:
+            edits.found = True
+
+    def _tell(self, edits: Edits) -> None:
+        """Has changes of the step marked in the edits of a memory."""
+        if edits not in self._edits:
+            object.__setattr__(self, "_edits", (*self._edits, edits))
 
     def _images(self) -> list[ImageSource] | None:
         """The images that the step shows to the model: the list itself, which may be changed."""
