@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from sanderling.sandbox import Record
+from sanderling import sandbox
 
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
 _MOST_CHARACTERS = 400  # of a number
@@ -104,7 +104,7 @@ def as_dict(value: object) -> dict[Any, Any]:
     Raises:
         NoForm: It is neither.
     """
-    return dict(value.record_fields) if isinstance(value, Record) else _of_json(value, dict)
+    return dict(value.record_fields) if isinstance(value, sandbox.Record) else _of_json(value, dict)
 
 
 def as_json(value: object) -> object:
