@@ -141,7 +141,14 @@ def test_an_event_as_json(event: Any, data: Any) -> None:
             Together((CallTool("1", "f", {}),)),
             {
                 "effects": [
-                    {"type": "CallTool", "version": 1, "id": "1", "name": "f", "arguments": {}}
+                    {
+                        "type": "CallTool",
+                        "version": 1,
+                        "id": "1",
+                        "name": "f",
+                        "arguments": {},
+                        "in_code": False,
+                    }
                 ]
             },
         ),

@@ -123,7 +123,7 @@ def broken(number: int) -> int:
 def test_the_code_hears_of_errors(policies: list[Any]) -> None:
     codes = [
         "try:\n    broken(number=1)\nexcept Exception as error:\n    print(repr(error))",
-        "broken('x')",
+        "broken(None)",
         "broken(1)",
         "final_answer('done')",
     ]

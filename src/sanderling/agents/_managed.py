@@ -105,6 +105,10 @@ class ManagedAgentTool(Delegate):
             arguments = {"task": arguments}
         return super().validate_arguments(arguments)
 
+    def take_arguments(self, arguments: Mapping[str, object]) -> dict[str, object]:
+        """Returns arguments that `begin` can be called with. See `Tool.take_arguments`."""
+        return self.validate_arguments(arguments)
+
     def begin(self, arguments: Mapping[str, Any], caller: Services) -> ManagedRun:
         """Returns a run of the agent for one call. See `Delegate.begin`."""
         task = arguments["task"]

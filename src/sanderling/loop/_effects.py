@@ -63,11 +63,14 @@ class CallTool(Effect):
         id: Names the call within the run.
         name: The tool.
         arguments: By parameter name; or what the model wrote, where that is no object.
+        in_code: Whether code makes the call: its arguments are checked as `Tool.take_arguments`
+            says.
     """
 
     id: str
     name: str
     arguments: Any
+    in_code: bool = False
 
 
 _CALLS = {FORM: each(lambda call, write: call.form(write), CallTool.from_dict)}

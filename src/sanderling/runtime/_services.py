@@ -127,6 +127,8 @@ class Services:
                 f"There is no tool {effect.name!r}.{hint} The tools are: {', '.join(self.tools)}."
             )
         try:
+            if effect.in_code:
+                return tool, tool.take_arguments(effect.arguments)
             return tool, tool.validate_arguments(effect.arguments)
         except (ValueError, TypeError) as error:
             raise _misfit(tool, error) from error
@@ -174,7 +176,8 @@ class Services:
         if tool is None:
             raise AgentToolCallError(f"There is no tool {request.name!r}.")
         try:
-            return CallTool(request.id, request.name, tool.bind(request.args, request.kwargs))
+            arguments = tool.bind(request.args, request.kwargs)
+            return CallTool(request.id, request.name, arguments, in_code=True)
         except TypeError as error:
             raise _misfit(tool, error) from error
 
