@@ -268,7 +268,7 @@ def played(bench: Workbench, reply: ChatMessage, step: ActionStep) -> Generator[
             return reply
         return (yield from performer.perform(effect))
 
-    with _at_work(bench), closing(performer):
+    with _at_work(bench), performer:
         for event in drive(bench.action(bench.services.run, step), perform):
             if not isinstance(event, ModelReply):  # whoever calls this has it already
                 yield event
@@ -362,7 +362,7 @@ def _one_answer(bench: Workbench, task: str, images: Sequence[ImageSource] | Non
 def _carried_out(loop: Loop, bench: Workbench) -> Any:
     from sanderling.runtime import Performer
 
-    with _at_work(bench), closing(Performer(bench.services)) as performer:
+    with _at_work(bench), Performer(bench.services) as performer:
         events = drive(loop, performer.perform)
         with closing(events):
             while True:

@@ -109,9 +109,11 @@ class Course:
 
         with self._under_way():
             self._files.bring()
-            performer = Performer(self._services, self._max_calls)
             try:
-                with closing(performer), closing(drive(self._loop(), performer.perform)) as events:
+                with (
+                    Performer(self._services, self._max_calls) as performer,
+                    closing(drive(self._loop(), performer.perform)) as events,
+                ):
                     for event in events:
                         yield self._shown(event)
             finally:

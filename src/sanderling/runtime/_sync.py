@@ -7,12 +7,14 @@ import inspect
 import threading
 import time
 from collections import deque
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import closing
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
+from sanderling._daemons import DaemonPool
 from sanderling._warn import heard
+from sanderling.errors import AgentInterruptedError
 from sanderling.loop import (
     CallTool,
     CheckAnswer,
@@ -62,7 +64,7 @@ class Performer:
     def __init__(self, services: Services, max_threads: int | None = None) -> None:
         self._services = services
         self._max_threads = max_threads
-        self._pool: ThreadPoolExecutor | None = None
+        self._pool: DaemonPool | None = None
         self._control = services.control
         self._policies = services.all_policies
         self._scope = services.scope
@@ -79,8 +81,20 @@ class Performer:
         """
         return self._control.guard(self._perform, effect)
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, traceback: object) -> None:
+        if kind is not None and not issubclass(kind, Exception | GeneratorExit):
+            # Ctrl-C: whatever the calls in the pool have begun, such as other runs, ends as well.
+            self._control.stop(AgentInterruptedError("The run was interrupted."))
+        self.close()
+
     def close(self) -> None:
-        """Ends the pool; calls in progress are waited for, unless the run was stopped."""
+        """Ends the pool; calls in progress are waited for, unless the run was stopped.
+
+        Then those that cannot be ended are left behind, in threads that nobody waits for.
+        """
         if self._pool is not None:
             self._pool.shutdown(wait=not self._control.stopped, cancel_futures=True)
             self._pool = None
@@ -238,9 +252,7 @@ class Performer:
 
     def _submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
         if self._pool is None:
-            self._pool = ThreadPoolExecutor(
-                self._max_threads or _MOST_THREADS, thread_name_prefix="sanderling-tool"
-            )
+            self._pool = DaemonPool(self._max_threads or _MOST_THREADS, "sanderling-tool")
         return self._pool.submit(contextvars.copy_context().run, function, *args)
 
 
