@@ -29,7 +29,6 @@ from sanderling.sandbox import CodeResult, Printed, ToolRequest
 
 from ._delegates import Delegate
 from ._drivers import Done, adrive
-from ._inline import execution_of
 from ._policies import Consult, aunder
 from ._services import Services, as_reply, tool_failure
 
@@ -203,7 +202,7 @@ class AsyncPerformer:
         told: deque[Event] = deque()
         result: CodeResult | None = None
         try:
-            async with aclosing(execution_of(effect, interpreter, self._services)) as execution:
+            async with aclosing(interpreter.aexecute(effect.code)) as execution:
                 async for event in execution:
                     while told:
                         yield told.popleft()

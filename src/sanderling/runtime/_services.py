@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import difflib
-import inspect
 import threading
-from collections.abc import Awaitable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -109,17 +108,9 @@ class Services:
         Raises:
             AgentToolCallError: There is no such tool, or the arguments do not fit it.
         """
-        member = self._members.get(effect.id)
-        if member is None or member.name != effect.name:
-            return self.find_tool(effect)
-        try:
-            return member, member.validate_arguments(effect.arguments)
-        except (ValueError, TypeError) as error:
-            raise _misfit(member, error) from error
-
-    def find_tool(self, effect: CallTool) -> tuple[Tool, dict[str, Any]]:
-        """Does the same for a tool."""
-        tool = self.tools.get(effect.name)
+        tool: Tool | Member | None = self._members.get(effect.id)
+        if tool is None or tool.name != effect.name:
+            tool = self.tools.get(effect.name)
         if tool is None:
             close = difflib.get_close_matches(effect.name, self.tools, n=1)
             hint = f" Did you mean {close[0]!r}?" if close else ""
@@ -152,29 +143,21 @@ class Services:
         }
         return CallTool(effect.id, effect.name, replaced)
 
-    def bound(self, request: ToolRequest) -> CallTool | Consult:
+    def bound(self, request: ToolRequest) -> CallTool:
         """Returns the call that code asks for, with its arguments by parameter name.
 
         Raises:
             AgentToolCallError: There is no such tool, or the arguments cannot be bound to it.
         """
-        if request.rest is not None:
-            return Consult(partial(_finished, request.name, request.rest), blocks=True)
+        tool: Tool | Member | None
         if request.method is None:
-            return self.call_of(request)
-        from ._members import Member  # few runs have objects whose members are called
+            tool = self.tools.get(request.name)
+            if tool is None:
+                raise AgentToolCallError(f"There is no tool {request.name!r}.")
+        else:
+            from ._members import Member  # few runs have objects whose members are called
 
-        member = self._members[request.id] = Member(request.name, request.method)
-        try:
-            return CallTool(request.id, request.name, member.bind(request.args, request.kwargs))
-        except TypeError as error:
-            raise _misfit(member, error) from error
-
-    def call_of(self, request: ToolRequest) -> CallTool:
-        """Does the same for the call of a tool."""
-        tool = self.tools.get(request.name)
-        if tool is None:
-            raise AgentToolCallError(f"There is no tool {request.name!r}.")
+            tool = self._members[request.id] = Member(request.name, request.method)
         try:
             arguments = tool.bind(request.args, request.kwargs)
             return CallTool(request.id, request.name, arguments, in_code=True)
@@ -248,21 +231,6 @@ class Services:
         """Adds what an errand cost; from any thread."""
         with self._lock:
             self.run.usage += usage
-
-
-def _finished(name: str, rest: Callable[[], object]) -> object:
-    try:
-        value = rest()
-    except (Exception, SystemExit, GeneratorExit) as error:
-        raise tool_failure(name, error) from error
-    return _awaited(name, value) if inspect.isawaitable(value) else value
-
-
-async def _awaited(name: str, value: Awaitable[object]) -> object:
-    try:
-        return await value
-    except (Exception, SystemExit) as error:
-        raise tool_failure(name, error) from error
 
 
 def _misfit(tool: Tool | Member, error: Exception) -> AgentToolCallError:

@@ -30,9 +30,7 @@ if TYPE_CHECKING:
     from ._host_values import HostObject as HostObject
     from ._incoming import Incoming as Incoming
     from ._incoming import incoming_files as incoming_files
-    from ._interpreter import CallElsewhere as CallElsewhere
     from ._interpreter import CodeResult as CodeResult
-    from ._interpreter import InlineInterpreter as InlineInterpreter
     from ._interpreter import Interpreter as Interpreter
     from ._interpreter import Printed as Printed
     from ._interpreter import ToolRequest as ToolRequest
@@ -66,8 +64,6 @@ __getattr__, __dir__, __all__ = lazy(
         "BASE_BUILTIN_MODULES": ".kernel",
         "Checkup": "._checkup",
         "BlaxelExecutor": "._executors",
-        "CallElsewhere": "._interpreter",
-        "InlineInterpreter": "._interpreter",
         "CodeOutput": "._executor",
         "CodeResult": "._interpreter",
         "CodecError": ".kernel",

@@ -7,10 +7,9 @@ import functools
 import inspect
 import math
 import typing
-from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol
 
 from . import kernel
 
@@ -87,7 +86,6 @@ class ToolRequest:
             in the thread that drives, which is the one that things bound to a thread belong to.
         method: What to call, where it is a member of a `HostObject` and no tool. It may be a
             coroutine function. `name` is then that of the object's class, a dot, and its own.
-        rest: What is left to do, where the call began inline: see `CallElsewhere`.
     """
 
     id: str
@@ -96,23 +94,6 @@ class ToolRequest:
     kwargs: dict[str, object]
     alone: bool
     method: Callable[..., object] | None = None
-    rest: Callable[[], object] | None = None
-
-
-InlineCalls: TypeAlias = Callable[[ToolRequest], Callable[[], object] | None]
-"""Asked in the thread of the code what carries a call out right there; None is for elsewhere."""
-
-
-class CallElsewhere(Exception):  # noqa: N818 - no error: what began inline has to end elsewhere
-    """Raised by an inline call that the driver has to end.
-
-    Args:
-        rest: What is still to be done; it may return an awaitable.
-    """
-
-    def __init__(self, rest: Callable[[], object]) -> None:
-        super().__init__()
-        self.rest = rest
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,26 +211,6 @@ def no_folder(place: str) -> str:
         "or text), and have the code give what it makes to final_answer or to a tool; or use "
         'executor_type="local".'
     )
-
-
-class InlineInterpreter(ABC):
-    """An interpreter whose code runs in this process, and can itself carry out the calls it makes.
-
-    That spares a call the way to the driver and back, which takes several changes of threads.
-    """
-
-    @abstractmethod
-    def aexecute_inline(
-        self, code: str, inline: InlineCalls
-    ) -> AsyncGenerator[ToolRequest | Printed | CodeResult, None]:
-        """Does what `Interpreter.aexecute` does.
-
-        Args:
-            code: Python.
-            inline: Calls it chooses are carried out in the thread of the code, unless that has
-                others that call meanwhile; what they raise is raised in the code. They are not
-                interrupted: a step that is, ends without the thread, which stops after the call.
-        """
 
 
 class _Verbatim:

@@ -147,14 +147,6 @@ class Tool(BaseTool):
         result = self._run(arguments)
         return _wait_for(_finish(result)) if _is_pending(result) else result
 
-    def begin_here(self, arguments: Mapping[str, object]) -> object:
-        """Calls a sync tool in this thread, with arguments that `validate_arguments` returned.
-
-        Returns:
-            The result; an awaitable where the tool turns out to be an async one.
-        """
-        return self._run(arguments)
-
     async def ainvoke(self, arguments: Mapping[str, object]) -> object:
         """Runs the tool as `acall` does, with arguments that `validate_arguments` returned."""
         if self.is_async:
