@@ -208,15 +208,13 @@ class Worker:
                 raise KeyboardInterrupt
 
     def _end_step(self, step: Step) -> None:
-        """Lets no interrupt come from here on; raises the one that may be under way.
+        """Lets no interrupt come from here on.
 
         Raises:
-            KeyboardInterrupt: It was.
+            KeyboardInterrupt: One came just before; Python raises it when the lock is released.
         """
         with self.lock:
             step.running = False
-        for _ in range(2):  # Python raises what is under way before it repeats a loop
-            pass
 
     def _print(self, *args: object, file: Any = None, **options: Any) -> None:
         if file in (None, sys.stdout, sys.stderr):
