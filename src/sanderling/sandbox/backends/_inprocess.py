@@ -178,10 +178,13 @@ class InProcessInterpreter:
             self._worker.start(step)
             yield step
         finally:
-            with self._lock:
-                self._running = False
-                if self._closed:
-                    self._worker = None
+            self._release()
+
+    def _release(self) -> None:
+        with self._lock:
+            self._running = False
+            if self._closed:
+                self._worker = None
 
     def _handle(self, step: Step, event: Event) -> _Item:
         if isinstance(event, Finished):
