@@ -10,7 +10,7 @@ from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from sanderling._bridge import in_thread
-from sanderling._warn import heard
+from sanderling._warn import capture_warnings
 from sanderling.errors import AgentStoppedError
 from sanderling.loop import (
     CallTool,
@@ -105,7 +105,7 @@ class AsyncPerformer:
         model = self._services.model
         messages, options = self._services.request(effect)
         try:
-            with heard(self._services.warned):
+            with capture_warnings(self._services.warned):
                 return as_reply(model, await model.agenerate(messages, **options))
         except Exception as error:
             raise self._services.generation_error(error) from error
@@ -127,7 +127,7 @@ class AsyncPerformer:
     async def _next(
         self, stream: AsyncGenerator[ChatMessageStreamDelta, None]
     ) -> ChatMessageStreamDelta | None:
-        with heard(self._services.warned):
+        with capture_warnings(self._services.warned):
             return await anext(stream, None)
 
     def _delegate(self, call: CallTool) -> Delegate | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import inspect
 import threading
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,7 +24,6 @@ from sanderling.loop import CallTool, CheckAnswer, Effect, NestedEvent, Notify, 
 from sanderling.memory import CallbackRegistry
 from sanderling.messages import ChatMessage
 
-from ._checks import call_check
 from ._control import Control
 from ._limits import Meter
 from ._policies import Consult, Policy, Scope
@@ -32,12 +32,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from sanderling.loop import Event, Generate, Run
+    from sanderling.memory import AgentMemory
     from sanderling.messages import TokenUsage
     from sanderling.models import Model
     from sanderling.sandbox import Interpreter, ToolRequest
     from sanderling.tools import Tool
 
     from ._members import Member
+
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
 @dataclass(eq=False)
@@ -231,6 +234,34 @@ class Services:
         """Adds what an errand cost; from any thread."""
         with self._lock:
             self.run.usage += usage
+
+
+def call_check(
+    check: Callable[..., Any], answer: object, memory: AgentMemory, agent: object
+) -> Any:
+    """Calls a final-answer check, with the memory and ``agent=`` where it takes them.
+
+    Returns:
+        What the check returns; false means that the answer is refused.
+
+    Raises:
+        RuntimeError: The check raised GeneratorExit, which would end the run.
+        Exception: It raised this.
+    """
+    try:
+        parameters = inspect.signature(check).parameters.values()
+    except ValueError:  # some callables written in C tell no signature
+        return check(answer)
+    names = {parameter.name for parameter in parameters}
+    kinds = [parameter.kind for parameter in parameters if parameter.name != "agent"]
+    positional = [kind for kind in kinds if kind in _POSITIONAL]
+    takes_memory = len(positional) > 1 or inspect.Parameter.VAR_POSITIONAL in kinds
+    takes_agent = "agent" in names or inspect.Parameter.VAR_KEYWORD in kinds
+    arguments = (answer, memory) if takes_memory else (answer,)
+    try:
+        return check(*arguments, agent=agent) if takes_agent else check(*arguments)
+    except GeneratorExit as error:
+        raise RuntimeError("it raised GeneratorExit") from error
 
 
 def _misfit(tool: Tool | Member, error: Exception) -> AgentToolCallError:

@@ -13,7 +13,7 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Self
 
 from sanderling._daemons import DaemonPool
-from sanderling._warn import heard
+from sanderling._warn import capture_warnings
 from sanderling.errors import AgentInterruptedError
 from sanderling.loop import (
     CallTool,
@@ -129,7 +129,7 @@ class Performer:
         messages, options = self._services.request(effect)
         try:
             if not effect.stream:
-                with heard(self._services.warned):
+                with capture_warnings(self._services.warned):
                     return self._reply(messages, options)
             deltas = []
             with closing(self._stream(messages, options)) as stream:
@@ -161,7 +161,7 @@ class Performer:
         return deltas
 
     def _next(self, stream: Any) -> Any:
-        with heard(self._services.warned):
+        with capture_warnings(self._services.warned):
             return self._control.call(lambda: next(stream, None))
 
     def _call(self, effect: CallTool) -> Performance:

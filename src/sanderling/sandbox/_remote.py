@@ -301,7 +301,7 @@ class RemoteInterpreter:
         with self._claimed():
             self._open()
             backend = self._copyable_backend()
-            self._resources.snapshots.make_room()
+            self._resources.snapshots.check_count()
             template = self._copy()
             try:
                 files = backend.save_files()
