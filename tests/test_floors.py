@@ -40,11 +40,11 @@ FLOORS = (
     {"__main__"},
 )
 FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
-FILES = sorted(SOURCE.rglob("*.py"))
+FILES = sorted([*SOURCE.rglob("*.py"), *SOURCE.rglob("*.pyi")])
 
 
 def room_of(path: Path) -> str:
-    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+    return path.relative_to(SOURCE).parts[0].partition(".")[0]
 
 
 def imported(path: Path) -> set[str]:

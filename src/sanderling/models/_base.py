@@ -36,7 +36,7 @@ class ToolLike(Protocol):
 def _own_class(name: str) -> type[Model] | None:
     from sanderling import models
 
-    known = getattr(models, name) if name in models.__all__ else None
+    known = getattr(models, name) if name in dir(models) else None
     return known if isinstance(known, type) and issubclass(known, Model) else None
 
 
