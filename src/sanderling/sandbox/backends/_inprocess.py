@@ -11,14 +11,18 @@ import weakref
 from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+from sanderling.errors import SandboxError
 from sanderling.sandbox import kernel
 from sanderling.sandbox._clock import StepClock
 from sanderling.sandbox._interpreter import CodeResult, Printed, ToolRequest, ToolSpec
 from sanderling.sandbox._outcome import Finished, StepLimits, final_result
 
 from ._inprocess_worker import Event, Step, Worker
+
+if TYPE_CHECKING:
+    from sanderling.sandbox._work_files import WorkFiles
 
 _Item: TypeAlias = Printed | ToolRequest | CodeResult
 
@@ -68,6 +72,14 @@ class InProcessInterpreter:
         """No walls, ever."""
         return MappingProxyType({})
 
+    @property
+    def work_files(self) -> WorkFiles:
+        """It has none of its own: code opens the files of this process."""
+        raise SandboxError(
+            'executor_type="inprocess" has no work folder, so that files= and keep_files= do not '
+            "go with it: code opens and writes files by their own paths, as your program does."
+        )
+
     def open(self) -> None:
         """Does nothing: all is here."""
 
@@ -93,10 +105,10 @@ class InProcessInterpreter:
         if (worker := self._worker) is not None:
             worker.settle(request.id, value, None)
 
-    def fail(self, request: ToolRequest, error: str) -> None:
+    def fail(self, request: ToolRequest, error: str, kind: str = "") -> None:
         """Makes a call raise, from any thread."""
         if (worker := self._worker) is not None:
-            worker.settle(request.id, None, error)
+            worker.settle(request.id, None, kernel.tool_error(error, kind))
 
     def interrupt(self) -> None:
         """Ends the step in progress, from any thread."""

@@ -65,7 +65,7 @@ class Step:
         """Answers all calls that wait with an error."""
         while self.calls:
             _, call = self.calls.popitem()
-            call.settle(error=error)
+            call.settle(None, kernel.ToolError(error))
 
 
 class Call(kernel.Call):
@@ -76,9 +76,9 @@ class Call(kernel.Call):
         self._receive = receive
         self._settled = threading.Event()
         self._value: object = None
-        self._error: str | None = None
+        self._error: BaseException | None = None
 
-    def settle(self, value: object = None, error: str | None = None) -> None:
+    def settle(self, value: object, error: BaseException | None) -> None:
         """Wakes the thread that waits, with a value or an error."""
         self._value, self._error = value, error
         self._settled.set()
@@ -87,7 +87,7 @@ class Call(kernel.Call):
         """Blocks until the reply is here. See `kernel.Call.wait`."""
         self._settled.wait()
         if self._error is not None:
-            raise kernel.ToolError(self._error)
+            raise self._error
         return self._receive(self, self._value)
 
 
@@ -161,7 +161,7 @@ class Worker:
             self.step.running, self.step.post = False, _ignore
         self.stop()
 
-    def settle(self, call_id: str, value: object, error: str | None) -> None:
+    def settle(self, call_id: str, value: object, error: BaseException | None) -> None:
         """Answers a call, from any thread; one that does not wait any more is left alone."""
         with self.lock:
             step = self.step
@@ -182,7 +182,7 @@ class Worker:
             del step, finished
 
     def _run(self, step: Step) -> Finished:
-        value, text, fault = None, "", None
+        value, text, fault, is_final = None, "", None, False
         try:
             try:
                 self._begin_step(step)
@@ -190,13 +190,14 @@ class Worker:
                 text = kernel.show(value)
                 value = self._leaving(value)
             except kernel.FinalAnswer:
-                pass
+                is_final = True
             except BaseException as error:
                 fault = Fault(**self._workspace.explain(error))
             self._end_step(step)
         except KeyboardInterrupt as error:  # it came after all that
             fault = Fault(**self._workspace.explain(error))
             self._end_step(step)
+        self._output.write("" if is_final else self._workspace.note_on_tools())
         self._output.end_step()
         return Finished(value, text, fault, step.interrupted, threads=0)
 
