@@ -26,7 +26,7 @@ AgentT = TypeVar("AgentT", bound="Definition")
 def _own_class(name: str) -> type[Definition] | None:
     from sanderling import agents
 
-    known = getattr(agents, name, None) if name in agents.__all__ else None
+    known = getattr(agents, name, None) if name in dir(agents) else None
     return known if isinstance(known, type) and issubclass(known, agents.MultiStepAgent) else None
 
 
