@@ -111,9 +111,16 @@ class Services:
         Raises:
             AgentToolCallError: There is no such tool, or the arguments do not fit it.
         """
-        tool: Tool | Member | None = self._members.get(effect.id)
-        if tool is None or tool.name != effect.name:
-            tool = self.tools.get(effect.name)
+        member = self._members.get(effect.id)
+        if member is None or member.name != effect.name:
+            return self._find_tool(effect)
+        try:
+            return member, member.validate_arguments(effect.arguments)
+        except (ValueError, TypeError) as error:
+            raise _misfit(member, error) from error
+
+    def _find_tool(self, effect: CallTool) -> tuple[Tool, dict[str, Any]]:
+        tool = self.tools.get(effect.name)
         if tool is None:
             close = difflib.get_close_matches(effect.name, self.tools, n=1)
             hint = f" Did you mean {close[0]!r}?" if close else ""
@@ -163,7 +170,8 @@ class Services:
             tool = self._members[request.id] = Member(request.name, request.method)
         try:
             arguments = tool.bind(request.args, request.kwargs)
-            return CallTool(request.id, request.name, arguments, in_code=True)
+            in_code = request.method is None
+            return CallTool(request.id, request.name, arguments, in_code=in_code)
         except TypeError as error:
             raise _misfit(tool, error) from error
 
