@@ -112,7 +112,7 @@ def test_what_came_with_a_task_is_forgotten() -> None:
 
 
 def test_runs_at_once_share_no_preparation_but_the_state() -> None:
-    async def both(agent: CodeAgent) -> list[Any]:
+    async def both(agent: CodeAgent) -> tuple[Any, Any]:
         return await asyncio.gather(agent.arun("One."), agent.arun("Two."))
 
     action = "final_answer((globals().get('k'), globals().get('made')))"

@@ -114,9 +114,9 @@ class WithConversation(Definition):
         with _choosing:
             previous = self._conversation
             self._note_preparation()
-            current = previous
             if previous is None or (reset and (previous.used or previous.busy)):
-                current = self._conversation = self._new_conversation()
+                self._conversation = self._new_conversation()
+            current = self._current
             current.check_free()
             current.used = True
         if current is not previous and previous is not None and not previous.busy:
