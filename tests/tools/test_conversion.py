@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
-import pandas as pd
+import pandas as pd  # type: ignore[import-untyped]  # it has no types
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -192,10 +192,8 @@ def test_whatever_fits_by_json_is_taken_alike(name: str, value: object) -> None:
     except (TypeError, ValueError):
         take.take_arguments({name: value})
         return
-    found = take.take_arguments({name: value})
-    assert repr(list(found[name]) if isinstance(value, tuple) else found[name]) == repr(
-        list(expected[name]) if isinstance(value, tuple) else expected[name]  # type: ignore[call-overload]  # a tuple
-    )
+    wanted, found = expected[name], take.take_arguments({name: value})[name]
+    assert repr(found) == repr(list(wanted) if isinstance(wanted, tuple) else wanted)
 
 
 class Adapted(Tool):

@@ -13,8 +13,8 @@ from sanderling.memory import ActionStep, AgentMemory
 from sanderling.runtime import Control, Meter, Services
 
 from ._by_hand import ByHand, Workbench
-from ._conversation import Conversation
 from ._course import Course
+from ._given import images_there
 from ._governance import as_limits, with_memory
 from ._managed import briefing, report
 from ._old_names import OldNames
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from sanderling.runtime import RunLimits
     from sanderling.sandbox import Interpreter
 
+    from ._conversation import Conversation
     from ._files import FilePath, RunFiles
 
 
@@ -162,7 +163,9 @@ class MultiStepAgent(WithConversation, ByHand, OldNames):
 
         Raises:
             TypeError: The task is no text, or another argument not what it has to be.
-            ValueError: The task is empty, or two arguments contradict each other.
+            ValueError: The task is empty, two arguments contradict each other, or a name in
+                `additional_args` cannot be that of a variable.
+            FileNotFoundError: An image is not there.
             OSError: A file is not there or cannot be read, or the folder cannot be made.
             AgentError: With ``reset=False``, the run that this one shall go on from has not ended.
             AgentGenerationError: The model could not be asked.
@@ -273,6 +276,7 @@ class MultiStepAgent(WithConversation, ByHand, OldNames):
         files: Sequence[FilePath] | None,
     ) -> tuple[AgentMemory, ActionStep]:
         """Prepares a single step, and returns it with the memory that it belongs to."""
+        images = self._given(images, additional_args)
         conversation = self._conversation_for(task, reset)
         run_files = self._files(conversation, files)
         conversation.begin(task, images, additional_args, run_files.described)
@@ -290,11 +294,20 @@ class MultiStepAgent(WithConversation, ByHand, OldNames):
         files: Sequence[FilePath] | None,
         keep_files: FilePath | None,
     ) -> Course:
+        images = self._given(images, additional_args)
         conversation = self._conversation_for(task, reset)
         run_files = self._files(conversation, files, keep_files or self.keep_files)
         return self._course(
             conversation, task, images, additional_args, max_steps, limits, run_files
         )
+
+    def _given(
+        self,
+        images: Sequence[ImageSource] | None,
+        additional_args: Mapping[str, Any] | None,
+    ) -> list[ImageSource]:
+        """Checks what comes with a task; returns the images."""
+        return images_there(images)
 
     def _files(
         self,
@@ -319,7 +332,8 @@ class MultiStepAgent(WithConversation, ByHand, OldNames):
         caller: Services,
     ) -> Course:
         """Prepares a run for another agent, in a conversation of its own."""
-        conversation = Conversation(AgentMemory(self.system_prompt))
+        images = self._given(images, additional_args)
+        conversation = self._new_conversation()
         files = self._files(conversation, keep=self.keep_files)
         return self._course(conversation, task, images, additional_args, None, None, files, caller)
 
@@ -417,6 +431,7 @@ class MultiStepAgent(WithConversation, ByHand, OldNames):
             services = lent.services
         else:
             conversation.check_free()
+            conversation.used = True
             meter = conversation.metered(self.limits)
             services = self._services(conversation, self.task or "", meter=meter)
             conversation.control = services.control

@@ -13,6 +13,7 @@ from sanderling.loop import CodeAction, CodeTags
 from sanderling.sandbox import BASE_BUILTIN_MODULES, ToolSpec
 
 from ._base import MultiStepAgent
+from ._given import check_variables
 from ._governance import with_memory
 from ._parts import listed
 from ._prompts import render
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from sanderling.loop import Action
+    from sanderling.messages import ImageSource
     from sanderling.models import Model
     from sanderling.sandbox import Interpreter, PythonExecutor
     from sanderling.tools import Tool
@@ -222,6 +224,14 @@ class CodeAgent(MultiStepAgent):
         cleanup = getattr(self.executor, "cleanup", None)
         if cleanup is not None:
             cleanup()
+
+    def _given(
+        self,
+        images: Sequence[ImageSource] | None,
+        additional_args: Mapping[str, Any] | None,
+    ) -> list[ImageSource]:
+        check_variables(additional_args, {*self.tools, *self._delegates})
+        return super()._given(images, additional_args)
 
     def _interpreter(self, conversation: Conversation) -> Interpreter:
         if conversation.interpreter is None:

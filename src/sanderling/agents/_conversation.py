@@ -37,6 +37,7 @@ class Conversation:
         sent: The variables that the sandbox was given.
         busy: Whether a run is under way in it.
         control: Ends the run that was started last.
+        used: Whether a run, or a step by hand, has begun in it. Until then, it is prepared for one.
         meter: Holds the limits of what is done in it by hand.
     """
 
@@ -49,6 +50,27 @@ class Conversation:
     busy: bool = False
     control: Control | None = None
     meter: Meter | None = None
+    used: bool = False
+    _left: dict[str, Any] = field(default_factory=dict)  # the state, as a run left it
+
+    def __post_init__(self) -> None:
+        self.leave()
+
+    def leave(self) -> None:
+        """Takes note that a run is at its end: what changes the state from here on is the user."""
+        self._left = dict(self.state)
+
+    def prepared(self, before: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns the variables that the user has set for all runs.
+
+        Args:
+            before: Those of before; what has become of them in this conversation since its last run
+                holds from now on.
+        """
+        state, left = self.state, self._left
+        kept = {name: before[name] for name in before if name in state or name not in left}
+        changed = {n: v for n, v in state.items() if n not in left or left[n] is not v}
+        return {**kept, **changed}
 
     def metered(self, limits: RunLimits | None) -> Meter | None:
         """Returns what holds limits over all that is done by hand, one step after the other."""
@@ -85,12 +107,14 @@ class Conversation:
                 "additional_args is a dict of values by name, "
                 f"not a {type(additional_args).__name__}"
             )
+        self.used = True
         if additional_args:
             self.state.update(additional_args)
             task = f"{task}\n\n{_told(additional_args)}"
         if files:
             task = f"{task}\n\n{files}"
         self.memory.steps.append(TaskStep(task, shown or None))
+        self.leave()
         return task
 
     def check_free(self) -> None:

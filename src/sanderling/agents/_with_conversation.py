@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 from sanderling.memory import AgentMemory, SystemPromptStep
@@ -13,10 +15,14 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 
+_choosing = threading.Lock()  # of the conversation of a run: no two runs take over the same
+
+
 class WithConversation(Definition):
     """A definition that can be talked with: it has the memory and the sandbox of its last run."""
 
     _conversation: Conversation | None = None
+    _prepared: Mapping[str, Any] = {}  # variables for all runs; never changed, but replaced
 
     @property
     def memory(self) -> AgentMemory:
@@ -41,9 +47,10 @@ class WithConversation(Definition):
 
     @property
     def state(self) -> dict[str, Any]:
-        """The variables that came with the tasks of the conversation.
+        """The variables of the conversation: those that came with its tasks, and your own.
 
-        Another dict can be assigned. Code keeps the variables that it was given before.
+        What you set here, before a run or between two, is there in every run from then on. Another
+        dict can be assigned. Code keeps the variables that it was given before.
 
         Raises:
             TypeError: What is assigned is no dict.
@@ -86,8 +93,17 @@ class WithConversation(Definition):
     @property
     def _current(self) -> Conversation:
         if self._conversation is None:
-            self._conversation = Conversation(AgentMemory(self.system_prompt))
+            self._conversation = self._new_conversation()
         return self._conversation
+
+    def _note_preparation(self) -> None:
+        current = self._conversation
+        if current is not None and not current.busy:
+            self._prepared = current.prepared(self._prepared)
+
+    def _new_conversation(self) -> Conversation:
+        self._note_preparation()
+        return Conversation(AgentMemory(self.system_prompt), dict(self._prepared))
 
     def _conversation_for(self, task: str, reset: bool) -> Conversation:
         if not isinstance(task, str):
@@ -95,18 +111,24 @@ class WithConversation(Definition):
         if not task.strip():
             raise ValueError("the task is empty: say what the agent is to do")
         prompt = self.system_prompt
-        if not reset and self._conversation is not None:
-            self._conversation.check_free()
-            memory = self._conversation.memory
-            if memory.system_prompt.system_prompt != prompt:
-                memory.system_prompt = SystemPromptStep(prompt)
-            return self._conversation
-        previous, self._conversation = self._conversation, Conversation(AgentMemory(prompt))
-        if previous is not None and not previous.busy:
+        with _choosing:
+            previous = self._conversation
+            self._note_preparation()
+            if previous is None or (reset and (previous.used or previous.busy)):
+                self._conversation = self._new_conversation()
+            current = self._current
+            current.check_free()
+            current.used = True
+        if current is not previous and previous is not None and not previous.busy:
             previous.close()
-        return self._conversation
+        if reset and current.memory.steps:
+            current.memory = AgentMemory(prompt)
+        elif current.memory.system_prompt.system_prompt != prompt:
+            current.memory.system_prompt = SystemPromptStep(prompt)
+        return current
 
     def _release(self, conversation: Conversation) -> None:
         """Keeps the sandbox of the conversation that the next run may go on with, and no other."""
+        conversation.leave()
         if conversation is not self._conversation:
             conversation.close()

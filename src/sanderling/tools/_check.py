@@ -313,7 +313,7 @@ def _object(schema: Mapping[str, JSONValue], convert: bool) -> Check:
     required = schema.get("required")
     needed = [str(name) for name in required] if isinstance(required, Sequence) else []
     others = schema.get("additionalProperties", True)
-    other = _anything
+    other: Check = _anything
     if isinstance(others, Mapping):
         other = compile_check(others, convert=convert)
     bare = not (properties or needed) and other is _anything and others is not False

@@ -91,11 +91,12 @@ def as_list(value: object) -> list[Any]:
     """
     if isinstance(value, _LISTED):
         return list(value)
-    if type(value).__module__.partition(".")[0] in _ARRAYS and getattr(value, "ndim", 0):
+    if type(value).__module__.partition(".")[0] in _ARRAYS and getattr(value, "ndim", 0) > 0:
         to_list = getattr(value, "tolist", None)
         if callable(to_list):
             return list(to_list())
-    return _of_json(value, list)
+    found: list[Any] = _of_json(value, list)
+    return found
 
 
 def as_dict(value: object) -> dict[Any, Any]:
