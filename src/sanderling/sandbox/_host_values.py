@@ -259,6 +259,9 @@ class Incoming(kernel.Extension):
             "host": self._host,
             "code": self._code,
             "record": self._record,
+            "namedtuple": self._named_tuple,
+            "namespace": self._namespace,
+            "exception": self._exception,
             **dict.fromkeys(_ARRAYS, self._array),
         }
 
@@ -281,21 +284,47 @@ class Incoming(kernel.Extension):
     def _record(self, decoder: kernel.Decoder, value: kernel.Message, depth: int) -> object:
         record = decoder.record(value, depth)
         fields = record.record_fields
-        uncalled = {name: stand_in(one) for name, one in fields.items() if callable(one)}
+        uncalled = {name: _uncalled(one) for name, one in fields.items() if callable(one)}
         fields.update(uncalled)
-        if uncalled or "class" not in value:
-            return record
+        return record if uncalled else self._rebuilt(value, fields, record)
+
+    def _named_tuple(self, decoder: kernel.Decoder, value: kernel.Message, depth: int) -> object:
+        made = decoder.named_tuple(value, depth)
+        if any(map(callable, made)):
+            return tuple.__new__(type(made), map(_uncalled, made))
+        return self._rebuilt(value, dict(zip(made._fields, made, strict=True)), made)
+
+    def _namespace(self, decoder: kernel.Decoder, value: kernel.Message, depth: int) -> object:
+        made = decoder.namespace(value, depth)
+        vars(made).update({name: _uncalled(one) for name, one in vars(made).items()})
+        return made
+
+    def _exception(self, decoder: kernel.Decoder, value: kernel.Message, depth: int) -> object:
+        self._arrays += 1
+        try:
+            return decoder.exception(value, depth)
+        finally:
+            self._arrays -= 1
+
+    def _rebuilt(self, value: kernel.Message, fields: Mapping[str, Any], made: object) -> object:
+        """Returns an instance of the host's class with these fields, or what was made without."""
+        if "class" not in value:
+            return made
         key: Any = value["class"]
         kind = self._values.code(key)
         if not isinstance(kind, type):
-            return record
+            return made
         if key not in self._rebuilders:
             self._rebuilders[key] = _Rebuilder(kind)
-        return self._rebuilders[key].made(fields, record)
+        return self._rebuilders[key].made(fields, made)
 
 
 _KINDS = ("objects", "index", "series", "table")
 _ARRAYS = {kind: kernel._READERS[kind] for kind in _KINDS}
+
+
+def _uncalled(value: object) -> object:
+    return stand_in(value) if callable(value) else value
 
 
 def _is_code(value: object) -> bool:
@@ -336,12 +365,13 @@ class _Rebuilder:
         self._combined: dict[int, object] = {}  # members of an enum of flags
         if dataclasses.is_dataclass(kind):
             self._declared = dataclasses.fields(kind)
+        if not self._is_model:
             with contextlib.suppress(Exception):  # an annotation names what is not there
                 self._hints = typing.get_type_hints(kind)
         self._names = {field.name for field in self._declared}
 
-    def made(self, fields: Mapping[str, Any], record: kernel.Record) -> object:
-        """Returns an instance with these fields, or the record that they came in."""
+    def made(self, fields: Mapping[str, Any], record: object) -> object:
+        """Returns an instance with these fields, or what they came in."""
         try:
             if issubclass(self._kind, enum.Enum):
                 made = self._member(fields["name"], fields["value"])
@@ -349,6 +379,8 @@ class _Rebuilder:
                 made = self._kind.model_validate(fields, strict=True)
             elif dataclasses.is_dataclass(self._kind):
                 made = self._instance(fields)
+            elif issubclass(self._kind, tuple):
+                made = self._named_tuple(fields)
             else:
                 made = None
         except Exception:  # whatever the class has against these fields
@@ -366,15 +398,25 @@ class _Rebuilder:
             return self._combined.get(value)
         return self._combined.setdefault(value, self._kind(value))
 
-    def _instance(self, fields: Mapping[str, Any]) -> object:
-        if self._hints is None or fields.keys() != self._names:
+    def _named_tuple(self, fields: Mapping[str, Any]) -> object:
+        if not self._fit(fields):
             return None
-        if not all(_fits(value, self._hints.get(name)) for name, value in fields.items()):
+        made = self._kind(**fields)
+        return made if _same(tuple(made), tuple(fields.values())) else None
+
+    def _instance(self, fields: Mapping[str, Any]) -> object:
+        if fields.keys() != self._names or not self._fit(fields):
             return None
         given = {field.name: fields[field.name] for field in self._declared if field.init}
         made = self._kind(**given)
         same = all(_same(getattr(made, name), value) for name, value in fields.items())
         return made if same else None
+
+    def _fit(self, fields: Mapping[str, Any]) -> bool:
+        hints = self._hints
+        return hints is not None and all(
+            _fits(value, hints.get(name)) for name, value in fields.items()
+        )
 
 
 _MOST_COMBINED = 1_000  # combinations of flags of one class: Python keeps each for ever
