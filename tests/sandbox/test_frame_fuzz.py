@@ -201,7 +201,7 @@ def hostile(count: int) -> Iterator[tuple[object, list[kernel.Blob]]]:
     yield {"$": "series", "name": None, "n": None, "v": texts}, [b"ab" * count, b"\2" * count]
     marks = {**short, "i": 2}
     marked = {**texts, "gaps": marks}
-    blobs = [b"", bytes(count), b"\1" * count]
+    blobs: list[kernel.Blob] = [b"", bytes(count), b"\1" * count]
     yield {"$": "series", "name": None, "n": None, "v": marked}, blobs
     yield ['"\\', '\\"' * count], []
 

@@ -6,6 +6,7 @@ import copy
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
+from sanderling._warn import heard
 from sanderling.console import LogLevel
 from sanderling.errors import AgentInterruptedError
 from sanderling.loop import Run, RunStarted
@@ -275,7 +276,8 @@ class MultiStepAgent(WithConversation, ByHand, OldNames):
         """Prepares a single step, and returns it with the memory that it belongs to."""
         conversation = self._conversation_for(task, reset)
         run_files = self._files(conversation, files)
-        conversation.begin(task, images, additional_args, run_files.described)
+        with heard(self._warned):
+            conversation.begin(task, images, additional_args, run_files.described)
         run_files.bring()
         return conversation.memory, ActionStep(step_number=1)
 
@@ -336,7 +338,8 @@ class MultiStepAgent(WithConversation, ByHand, OldNames):
     ) -> Course:
         limits = as_limits(limits or self.limits)
         max_steps = at_least_one("max_steps", max_steps or None)
-        task = conversation.begin(task, images, additional_args, files.described)
+        with heard(self._warned):
+            task = conversation.begin(task, images, additional_args, files.described)
         meter = None if limits is None else Meter(limits)
         conversation.meter = None
         services = self._services(conversation, task, max_steps, meter, caller)

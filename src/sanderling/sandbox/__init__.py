@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from ._texts import safe_str as safe_str
     from ._texts import stays_on_host as stays_on_host
     from ._texts import without_objects as without_objects
+    from ._told import told as told
     from ._work_files import WorkFile as WorkFile
     from ._work_files import WorkFiles as WorkFiles
     from ._work_files import keep_files as keep_files
@@ -110,6 +111,7 @@ __getattr__, __dir__, __all__ = lazy(
         "safe_str": "._texts",
         "stays_on_host": "._texts",
         "without_objects": "._texts",
+        "told": "._told",
         "try_executors": "._checkup",
     },
 )

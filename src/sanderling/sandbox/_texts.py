@@ -65,7 +65,9 @@ def safe_repr(value: object, most: int | None = None) -> str:
         most: How long writing it may take, in microseconds as they are estimated; None for what
             `text_of` allows.
     """
-    return text_of(value, repr, most) if _is_data(value) else _Text().of(value, 0)
+    if _is_data(value):
+        return kernel.without_addresses(text_of(value, repr, most))
+    return _Text().of(value, 0)
 
 
 def safe_str(value: object) -> str:
@@ -240,7 +242,7 @@ class _Text:
                 case set():
                     return f"{{{items}}}"
             return f"frozenset({{{items}}})"
-        return text_of(value, repr) if _is_data(value) else _named(value)
+        return safe_repr(value) if _is_data(value) else _named(value)
 
     def _joined(self, texts: Iterator[str], depth: int) -> str:
         if depth == _MAX_DEPTH:

@@ -125,6 +125,7 @@ MAX_UNSORTED = 10_000  # categories of a column that are numbers or dates in no 
 MAX_TEXTS = 10_000_000  # in columns
 MAX_TUPLE_FIELDS = 500  # of a named tuple
 MAX_DIGITS = 4_000  # of either number of a fraction, in hexadecimal
+MOST_AT_ONCE = 256  # items that a generator of the host gives at once
 MAX_KEPT = 20  # values of one step that stay under a name
 MAX_KEPT_STEPS = 5
 
@@ -501,11 +502,11 @@ class _Coder:
 
     def __init__(self) -> None:
         self._parts = 0
-        self._texts = 0
+        self._text_count = 0
 
     def _count_texts(self, texts: int) -> None:
-        self._texts += texts
-        if self._texts > MAX_TEXTS:
+        self._text_count += texts
+        if self._text_count > MAX_TEXTS:
             raise CodecError(f"more than {MAX_TEXTS:,} texts in columns: send less of it")
 
     def _count_parts(self, parts: int = _PARTS_OF_TABLE) -> None:
@@ -1079,11 +1080,19 @@ def _type_name(value: object) -> str:
     )
 
 
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+(?=>)")  # it differs from run to run, and says nothing
+
+
+def without_addresses(text: str) -> str:
+    """Leaves out where objects lie in memory."""
+    return _ADDRESS.sub("", text)
+
+
 def _safe_repr(value: object) -> str:
     try:
         if takes_long_to_write(value):
             return f"<{_type_name(value)} that is too large to be shown>"
-        return _shorten(repr(value), MAX_REPR)
+        return _shorten(without_addresses(repr(value)), MAX_REPR)
     except Exception as error:
         return f"<{_type_name(value)}, whose repr() raised {type(error).__name__}>"
 
@@ -1249,10 +1258,8 @@ class Decoder(_Coder):
         return self._filled(collections.defaultdict(factory), value, depth)
 
     def _deque(self, value: Message, depth: int) -> object:
-        most = value["most"]
-        if most is not None and not _is_size(most):
-            raise CodecError("no length of a deque")
-        return collections.deque(self._items(value, "v", depth), most)  # type: ignore[arg-type]  # a size
+        items, most = self._items(value, "v", depth), value["most"]
+        return collections.deque(items, None if most is None else _size(most))
 
     def _range(self, value: Message, depth: int) -> object:
         return range(*_ints(self._items(value, "v", depth)))
@@ -1287,13 +1294,13 @@ class Decoder(_Coder):
 
     def _bytesio(self, value: Message, depth: int) -> object:
         made = io.BytesIO(self.blob(value))
-        made.seek(_place(value["at"], made.getbuffer().nbytes))
+        made.seek(min(_size(value["at"]), made.getbuffer().nbytes))
         return made
 
     def _stringio(self, value: Message, depth: int) -> object:
         text = _text(value["v"])
         made = io.StringIO(text)
-        made.seek(_place(value["at"], len(text)))
+        made.seek(min(_size(value["at"]), len(text)))
         return made
 
     def fields(self, value: Message, depth: int) -> dict[str, Any]:
@@ -1620,18 +1627,18 @@ def _ints(values: list[Any]) -> list[int]:
     return values
 
 
-def _place(value: object, most: int) -> int:
-    """Returns where a stream of so many bytes or characters stands."""
+def _size(value: Any) -> int:
     if not _is_size(value):
-        raise CodecError("no place in a stream")
-    return min(value, most)  # type: ignore[type-var]  # a size
+        raise CodecError("no size where one belongs")
+    size: int = value
+    return size
 
 
 @functools.lru_cache(maxsize=256)
 def _tuple_kind(name: str, *fields: str) -> Any:
     if not _are_fields(name, fields):
         raise CodecError("no names of a named tuple")
-    return collections.namedtuple(name, fields, module="sanderling.sandbox")  # type: ignore[misc]  # noqa: PYI024 - made at run time
+    return collections.namedtuple(name, fields, module="sanderling.sandbox")  # noqa: PYI024 - made at run time
 
 
 def _is_size(value: object) -> bool:
@@ -2002,12 +2009,38 @@ class HostReference:
             return call.wait()
         raise AttributeError(f"{name!r} is not there: {self!r}")
 
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"{name!r} cannot be set: {self!r}")
+
     def __dir__(self) -> list[str]:
         return sorted((*self._names(), *object.__dir__(self)))
 
     def __call__(self, *args: object, **kwargs: object) -> NoReturn:
         """Tells why not."""
         raise TypeError(f"this cannot be called: {self!r}")
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __iter__(self) -> HostReference:
+        if not vars(self)["_about"].get("iterates"):
+            raise TypeError(f"this cannot be iterated over: {self!r}")
+        return self
+
+    def __next__(self) -> object:
+        own = vars(iter(self))
+        if "_items" not in own:
+            own["_items"] = _items(own["_about"]["id"], own["_begin"])
+        return next(own["_items"])
+
+    def _refuse(self, *_: object) -> NoReturn:
+        """Tells why this is not the value that it stands for."""
+        raise TypeError(f"this is no value: {self!r}")
+
+    __len__ = __getitem__ = __setitem__ = __delitem__ = __contains__ = _refuse
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _refuse
+    __truediv__ = __rtruediv__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse
+    __enter__ = __exit__ = _refuse
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(f"this cannot be pickled or copied: {self!r}")
@@ -2026,8 +2059,21 @@ class HostReference:
         about = vars(self)["_about"]
         names = self._names()
         usable = f"it has {', '.join(names)}" if names else "only tools can use it"
+        if about.get("iterates"):
+            usable = "it can be iterated over, once"
         why = f" ({about['why']})" if about.get("why") else ""
         return f"<{about['type']} object of the host{why}: {usable}>"
+
+
+def _items(key: object, begin: Begin) -> Iterator[object]:
+    """Yields the items of a generator of the host: few at first, so that the first come at once."""
+    spec, count = ToolSpec("next", "(count)", "", on=key), 1  # type: ignore[arg-type]  # a text
+    while True:
+        items: Any = begin(spec, (count,), {}, False).wait()
+        yield from items
+        if len(items) < count:
+            return
+        count = min(2 * count, MOST_AT_ONCE)
 
 
 def host_id(reference: HostReference) -> str:
@@ -2154,7 +2200,7 @@ class Values(Extension):
     def _named_tuple(self, decoder: Decoder, value: Message, depth: int) -> object:
         made = decoder.named_tuple(value, depth)
         kind, sent = self._defined.get(value.get("class"), (None, False))  # type: ignore[call-overload]  # our host wrote it
-        return tuple.__new__(kind, made) if sent and isinstance(kind, type) else made  # type: ignore[type-var]  # a tuple
+        return tuple.__new__(kind, made) if sent and isinstance(kind, type) else made
 
     def _pattern(self, decoder: Decoder, value: Message, depth: int) -> object:
         pattern: Any = value
@@ -3483,10 +3529,7 @@ def show(value: object) -> str:
         if type(value) is int:
             return f"<an int of {_count_digits(value):,} digits>"
         return f"<{_type_name(value)}, whose str() raised {type(error).__name__}>"
-    return text if type(value) is str else _ADDRESS.sub("", text)
-
-
-_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+(?=>)")  # it differs from run to run, and says nothing
+    return text if type(value) is str else without_addresses(text)
 
 
 def _count_digits(number: int) -> int:
