@@ -138,7 +138,7 @@ def test_the_task_tells_what_code_sees() -> None:
         return number
 
     table = pandas.DataFrame({"a": [1, 2], "b": [3, 4]})
-    image = "<PIL.Image.Image image mode=L size=2x3>"
+    stream, image = "<_io.BytesIO object>", "<PIL.Image.Image image mode=L size=2x3>"
     methods = "to let code call its methods, the user gives HostObject(raw, methods=[...])"
     given: dict[str, Any] = {
         "f": shifted,
@@ -159,7 +159,7 @@ def test_the_task_tells_what_code_sees() -> None:
         "counts (Counter): Counter({'a': 2, 'b': 1})",
         "table (DataFrame):",
         *str(table).split("\n"),
-        f"data (dict): {{'stream': <_io.BytesIO object>, 'image': {image}, 'h': <function shifted>}}",
+        f"data (dict): {{'stream': {stream}, 'image': {image}, 'h': <function shifted>}}",
         f"raw (Client): <Client object of the host: only tools can use it; {methods}>",
     ]
 
