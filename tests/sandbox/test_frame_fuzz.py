@@ -193,8 +193,9 @@ def hostile(count: int) -> Iterator[tuple[object, list[kernel.Blob]]]:
     yield [{"$": "deque", "v": [], "most": None}] * (count // 2), []
     yield [{"$": "pattern", "v": "[\x00-\uffff]" * 9, "flags": 2}] * (count // 4), []
     yield [{"$": "range", "v": [0, {"$": "int", "v": "f" * count}, 1]}], []
-    numbers = ["1" * 3_998, "3" * 3_998]
+    numbers = [{"$": "int", "v": digit * 3_998} for digit in "12"]
     yield [{"$": "fraction", "v": numbers}] * (count // 400), []
+    yield [{"$": "range", "v": [0, *numbers]}] * (count // 400), []
     short = {"$": "ndarray", "t": "|u1", "s": [count], "i": 1, "scalar": False}
     texts = {"$": "texts", "t": "object", "i": 0, "sizes": short, "gaps": None}
     yield {"$": "series", "name": None, "n": None, "v": texts}, [b"", bytes(count)]

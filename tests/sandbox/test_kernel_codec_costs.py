@@ -469,7 +469,7 @@ def test_more_texts_in_columns_than_can_cross_are_refused(monkeypatch: pytest.Mo
     encoded = [kernel.encode(column) for _ in range(3)]
     for number, (written, _) in enumerate(encoded):
         written["v"]["i"], written["v"]["sizes"]["i"] = 2 * number, 2 * number + 1  # type: ignore[index]  # a series
-    blobs = [bytes(blob) for _, some in encoded for blob in reversed(some)]
+    blobs = [bytes(blob) for _, some in encoded for blob in some]
     with pytest.raises(CodecError, match="more than 2,500 texts in columns"):
         read([written for written, _ in encoded], *blobs)
     with pytest.raises(CodecError, match="more than 2,500 texts in columns"):
@@ -496,12 +496,14 @@ def test_blocks_of_another_size_than_their_texts_are_refused(
 @pytest.mark.parametrize(
     "encoded",
     [
-        {"$": "fraction", "v": ["f" * 1_000_000, "e" * 1_000_000]},
+        {"$": "fraction", "v": [described(big(1_000_000)), described(big(500_000))]},
+        {"$": "range", "v": [0, described(big(2_000_000)), described(big(1_000_000))]},
+        {"$": "counter", "k": [1, 2], "v": [described(big(1_000_000)), {"$": "decimal", "v": "1"}]},
         [{"$": "namedtuple", "type": f"P{n}", "k": ["a"], "v": [1]} for n in range(20_000)],
         {"$": "ordered", "k": [n * sys.hash_info.modulus for n in range(1_000)], "v": [1] * 1_000},
         {"$": "counter", "k": [n * sys.hash_info.modulus for n in range(1_000)], "v": [1] * 1_000},
     ],
-    ids=["fraction", "kinds", "ordered", "counter"],
+    ids=["fraction", "range", "counts", "kinds", "ordered", "counter"],
 )
 def test_what_would_be_dear_to_make_is_refused(encoded: object) -> None:
     with quickly(), pytest.raises(CodecError):

@@ -66,7 +66,8 @@ def safe_repr(value: object, most: int | None = None) -> str:
             `text_of` allows.
     """
     if _is_data(value):
-        return kernel.without_addresses(text_of(value, repr, most))
+        text = text_of(value, repr, most)
+        return text if type(value) in _SCALARS else kernel.without_addresses(text)
     return _Text().of(value, 0)
 
 

@@ -124,7 +124,8 @@ MAX_COMPARED = 1_000  # values and parts of values that may have to be compared 
 MAX_UNSORTED = 10_000  # categories of a column that are numbers or dates in no order
 MAX_TEXTS = 10_000_000  # in columns
 MAX_TUPLE_FIELDS = 500  # of a named tuple
-MAX_DIGITS = 4_000  # of either number of a fraction, in hexadecimal
+MAX_NAME = 200  # characters of a name of a named tuple or namespace
+MAX_BITS = 16_000  # of a number of a fraction or range, which is divided by another
 MOST_AT_ONCE = 256  # items that a generator of the host gives at once
 MAX_KEPT = 20  # values of one step that stay under a name
 MAX_KEPT_STEPS = 5
@@ -465,6 +466,7 @@ _EXCEPTIONS: dict[str, type[Exception]] = {
 }
 _IP_KINDS = tuple(f"IPv{n}{kind}" for n in (4, 6) for kind in ("Address", "Interface", "Network"))
 _MAX_IP = 100  # characters
+_COUNTS = {int, float}
 _SLICED = (int, float, str, type(None))
 _PIXEL_BITS = {
     **dict.fromkeys(["1"], 1),
@@ -685,7 +687,7 @@ class Encoder(_Coder):
             return {"$": "bytesio", "i": self.blob(value.getvalue()), "at": value.tell()}
         if isinstance(value, io.StringIO):
             return {"$": "stringio", "v": value.getvalue(), "at": value.tell()}
-        if isinstance(value, SimpleNamespace):
+        if isinstance(value, SimpleNamespace) and all(map(_is_name, vars(value))):
             return {"$": "namespace", **self._fields(vars(value), depth)}
         if isinstance(value, slice):
             parts = [value.start, value.stop, value.step]
@@ -714,7 +716,9 @@ class Encoder(_Coder):
         if isinstance(value, complex):
             return {"$": "complex", "v": [repr(value.real), repr(value.imag)]}
         if isinstance(value, range):
-            return {"$": "range", "v": self._list([value.start, value.stop, value.step], depth)}
+            parts = [value.start, value.stop, value.step]
+            _check_bits(parts)
+            return {"$": "range", "v": self._list(parts, depth)}
         if isinstance(value, re.Pattern) and isinstance(value.pattern, str):
             return {"$": "pattern", "v": value.pattern, "flags": value.flags}
         if _EXCEPTIONS.get(type(value).__name__) is type(value):
@@ -858,10 +862,9 @@ class Encoder(_Coder):
     def _fraction(self, fractions: ModuleType, value: Any, depth: int) -> object:
         if not isinstance(value, fractions.Fraction):
             return None
-        numbers = [hex(value.numerator), hex(value.denominator)]
-        if max(map(len, numbers)) > MAX_DIGITS:
-            raise CodecError("a fraction of too many digits: send its numbers apart")
-        return {"$": "fraction", "v": numbers}
+        numbers = [value.numerator, value.denominator]
+        _check_bits(numbers)
+        return {"$": "fraction", "v": self._list(numbers, depth)}
 
     def _ip(self, ipaddress: ModuleType, value: object, depth: int) -> object:
         name = type(value).__name__
@@ -1047,21 +1050,40 @@ def _taken(items: list[Any], chosen: list[bool]) -> Iterator[Any]:
     return itertools.compress(items, chosen)
 
 
-def _are_fields(name: str, fields: object) -> bool:
+def _is_name(name: object) -> bool:
+    """Tells whether a field may have this name: none that Python or a library looks for itself."""
+    return (
+        type(name) is str
+        and len(name) <= MAX_NAME
+        and name.isidentifier()
+        and not unicodedata.normalize("NFKC", name).startswith("__")
+    )
+
+
+def _are_fields(name: str, fields: Any) -> bool:
     """Tells whether a named tuple may have this name and these fields."""
-    if type(fields) not in (tuple, list) or not 0 < len(fields) <= MAX_TUPLE_FIELDS:  # type: ignore[arg-type]  # it has a length
+    if type(fields) is not tuple or not 0 < len(fields) <= MAX_TUPLE_FIELDS:
         return False
-    names: list[object] = [name, *fields]  # type: ignore[misc]  # it has items
-    if not all(type(one) is str and one.isidentifier() and not iskeyword(one) for one in names):
+    if not all(map(_is_name, (name, *fields))):
         return False
-    shown = {unicodedata.normalize("NFKC", one) for one in fields}  # type: ignore[attr-defined]  # texts
-    return len(shown) == len(fields) and not any(one.startswith("_") for one in shown)  # type: ignore[arg-type]
+    shown = {unicodedata.normalize("NFKC", one) for one in fields}
+    return (
+        len(shown) == len(fields)
+        and not any(one.startswith("_") for one in shown)
+        and not any(map(iskeyword, (name, *fields, *shown)))
+    )
+
+
+def _check_bits(numbers: list[int]) -> None:
+    if any(number.bit_length() > MAX_BITS for number in numbers):
+        raise CodecError("numbers of too many digits: send them apart, or as text")
 
 
 def _described_dict(value: dict[object, object]) -> dict[str, object] | None:
     """Returns what is written of a dict of the standard library beside its items."""
     if isinstance(value, collections.Counter):
-        return {"$": "counter"}
+        # To show one, counts are compared with each other.
+        return {"$": "counter"} if set(map(type, value.values())) <= _COUNTS else None
     if isinstance(value, collections.OrderedDict):
         return {"$": "ordered"}
     if isinstance(value, collections.defaultdict):
@@ -1248,7 +1270,11 @@ class Decoder(_Coder):
         return made
 
     def _counter(self, value: Message, depth: int) -> object:
-        return self._filled(collections.Counter(), value, depth)
+        made: dict[Any, Any] = collections.Counter()
+        self._filled(made, value, depth)
+        if not set(map(type, made.values())) <= _COUNTS:
+            raise CodecError("counts that are no numbers")
+        return made
 
     def _ordered(self, value: Message, depth: int) -> object:
         return self._filled(collections.OrderedDict(), value, depth)
@@ -1262,7 +1288,9 @@ class Decoder(_Coder):
         return collections.deque(items, None if most is None else _size(most))
 
     def _range(self, value: Message, depth: int) -> object:
-        return range(*_ints(self._items(value, "v", depth)))
+        parts = _ints(self._items(value, "v", depth))
+        _check_bits(parts)
+        return range(*parts)
 
     def _slice(self, value: Message, depth: int) -> object:
         parts = self._items(value, "v", depth)
@@ -1279,10 +1307,9 @@ class Decoder(_Coder):
     def _fraction(self, value: Message, depth: int) -> object:
         import fractions
 
-        top, bottom = map(_text, _list(value["v"]))
-        if max(len(top), len(bottom)) > MAX_DIGITS:
-            raise CodecError("a fraction of too many digits")
-        return fractions.Fraction(int(top, 16), int(bottom, 16))
+        top, bottom = _ints(self._items(value, "v", depth))
+        _check_bits([top, bottom])
+        return fractions.Fraction(top, bottom)
 
     def _ip(self, value: Message, depth: int) -> object:
         import ipaddress
@@ -1310,9 +1337,10 @@ class Decoder(_Coder):
 
     def namespace(self, value: Message, depth: int) -> SimpleNamespace:
         """Decodes a namespace."""
-        made = SimpleNamespace()
-        vars(made).update(self.fields(value, depth))
-        return made
+        fields = self.fields(value, depth)
+        if not all(map(_is_name, fields)):
+            raise CodecError("no names of a namespace")
+        return SimpleNamespace(**fields)
 
     def named_tuple(self, value: Message, depth: int) -> Any:
         """Decodes a named tuple, of a class made of nothing but its name and its fields."""
