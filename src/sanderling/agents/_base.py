@@ -6,6 +6,7 @@ import copy
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
+from sanderling._warn import capture_warnings
 from sanderling.console import LogLevel
 from sanderling.errors import AgentInterruptedError
 from sanderling.loop import Run, RunStarted
@@ -279,7 +280,8 @@ class MultiStepAgent(WithConversation, ByHand, OldNames):
         images = self._given(images, additional_args)
         conversation = self._conversation_for(task, reset)
         run_files = self._files(conversation, files)
-        conversation.begin(task, images, additional_args, run_files.described)
+        with capture_warnings(self._warned):
+            conversation.begin(task, images, additional_args, run_files.described)
         run_files.bring()
         return conversation.memory, ActionStep(step_number=1)
 
@@ -350,7 +352,8 @@ class MultiStepAgent(WithConversation, ByHand, OldNames):
     ) -> Course:
         limits = as_limits(limits or self.limits)
         max_steps = at_least_one("max_steps", max_steps or None)
-        task = conversation.begin(task, images, additional_args, files.described)
+        with capture_warnings(self._warned):
+            task = conversation.begin(task, images, additional_args, files.described)
         meter = None if limits is None else Meter(limits)
         conversation.meter = None
         services = self._services(conversation, task, max_steps, meter, caller)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from sanderling import sandbox
+from sanderling._warn import warn
 from sanderling.errors import AgentError
 from sanderling.memory import TaskStep
 from sanderling.runtime import Meter
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from sanderling.messages import ImageSource
     from sanderling.runtime import Control, RunLimits
     from sanderling.sandbox import Interpreter, PythonExecutor
-
-MAX_SHOWN_ARGUMENT = 1_000
 
 
 @dataclass
@@ -138,10 +137,10 @@ class Conversation:
 
 
 def _told(arguments: Mapping[str, Any]) -> str:
-    lines = []
+    lines = ["These values come with the task, as variables of the given names:"]
     for name, value in arguments.items():
-        shown = sandbox.safe_repr(value)
-        if len(shown) > MAX_SHOWN_ARGUMENT:
-            shown = f"{shown[:MAX_SHOWN_ARGUMENT]}… ({len(shown)} characters in all)"
-        lines.append(f"{name} ({type(value).__name__}): {shown}")
-    return "These values come with the task, as variables of the given names:\n" + "\n".join(lines)
+        line, warning = sandbox.describe_variable(name, value)
+        lines.append(line)
+        if warning:
+            warn(warning, "sandbox")
+    return "\n".join(lines)

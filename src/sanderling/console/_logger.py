@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
-from sanderling._show import text_of
+from sanderling import sandbox
 from sanderling.messages import ChatMessage
 
 from ._text import excerpt, indented, text_width, visible
@@ -98,7 +98,9 @@ class AgentLogger:
         from rich.text import Text
 
         printed = [
-            arg if is_renderable(arg) and not isinstance(arg, str) else self.plain(text_of(arg))
+            arg
+            if is_renderable(arg) and not isinstance(arg, str)
+            else self.plain(sandbox.text_of(arg))
             for arg in args
         ]
         if all(isinstance(arg, Text) for arg in printed):

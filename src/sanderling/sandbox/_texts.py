@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
-from sanderling._show import text_of
+from sanderling import _show
 from sanderling.errors import AgentError, AgentToolCallError, AgentToolExecutionError
 
 from . import kernel
@@ -55,6 +55,25 @@ def stays_on_host(value: object) -> bool:
     return held is value is not None or (isinstance(held, Holder) and held.obj is value)
 
 
+def text_of(value: object, write: Callable[[object], str] = str, most: int | None = None) -> str:
+    """Returns `str(value)`, or the reason why it cannot be written.
+
+    Data that it would take seconds to write, such as an array of many short dimensions, is not.
+
+    Args:
+        value: Anything.
+        write: `str` or `repr`.
+        most: How long writing it may take, in microseconds as they are estimated.
+    """
+    try:
+        is_too_large = kernel.takes_long_to_write(value, most)
+    except Exception:  # whatever the value's own code raises
+        is_too_large = False  # writing it fails as well, and says why
+    if is_too_large:
+        return f"<{type(value).__name__} that is too large to be shown>"
+    return _show.text_of(value, write)
+
+
 def safe_repr(value: object, most: int | None = None) -> str:
     """Returns the `repr()` of data; what is none is named by its class, as are its parts.
 
@@ -65,7 +84,10 @@ def safe_repr(value: object, most: int | None = None) -> str:
         most: How long writing it may take, in microseconds as they are estimated; None for what
             `text_of` allows.
     """
-    return text_of(value, repr, most) if _is_data(value) else _Text().of(value, 0)
+    if _is_data(value):
+        text = text_of(value, repr, most)
+        return text if type(value) in _SCALARS else kernel.without_addresses(text)
+    return _Text().of(value, 0)
 
 
 def safe_str(value: object) -> str:
@@ -240,7 +262,7 @@ class _Text:
                 case set():
                     return f"{{{items}}}"
             return f"frozenset({{{items}}})"
-        return text_of(value, repr) if _is_data(value) else _named(value)
+        return safe_repr(value) if _is_data(value) else _named(value)
 
     def _joined(self, texts: Iterator[str], depth: int) -> str:
         if depth == _MAX_DEPTH:
