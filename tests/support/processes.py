@@ -54,7 +54,7 @@ def lasting(processes: set[int]) -> set[int]:
     found = set()
     for pid in processes:
         with contextlib.suppress(ProcessLookupError), watch(pid) as ends:
-            if not ends(10):
+            if not ends(30):
                 found.add(pid)
     return found
 
