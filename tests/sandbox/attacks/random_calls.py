@@ -76,7 +76,10 @@ class Fuzz:
             "local", additional_authorized_imports=["*"], timeout_seconds=_SECONDS, **_LIMITS
         )
         try:
-            while self._made < count and self._seed < until:
+            made = -1
+            # A process that makes no more calls has harmed itself: there will be another one.
+            while made < self._made < count and self._seed < until:
+                made = self._made
                 self._step(python)
         finally:
             python.close()
