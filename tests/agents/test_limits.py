@@ -209,6 +209,11 @@ def test_prices_are_per_million_and_know_the_cache() -> None:
     assert Price(3, 15, cached=0.3).of(usage) == pytest.approx(3 + 0.3 + 15)
 
 
+def test_no_reply_costs_less_than_nothing() -> None:
+    usage = TokenUsage(input_tokens=10, output_tokens=1, cached_tokens=1 << 53)
+    assert Price(3, 15, cached=0.3).of(usage) > 0
+
+
 @pytest.mark.parametrize("bad", [{"steps": -1}, {"seconds": float("nan")}, {"cost": 1.0}])
 def test_limits_that_mean_nothing_are_refused(bad: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="limit"):

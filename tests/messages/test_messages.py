@@ -41,7 +41,8 @@ json_values = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
     max_leaves=6,
 )
-usages = st.builds(TokenUsage, st.integers(0), st.integers(0), st.integers(0))
+counts = st.integers(0, 1 << 60)
+usages = st.builds(TokenUsage, counts, counts, counts)
 calls = st.builds(
     ChatMessageToolCall,
     st.builds(ChatMessageToolCallFunction, arguments=json_values, name=texts),
