@@ -18,6 +18,12 @@ class WithConversation(Definition):
 
     _conversation: Conversation | None = None
 
+    def __getstate__(self) -> dict[str, Any]:
+        # A copy has a conversation of its own: a sandbox and a run under way belong to one agent.
+        state = {**vars(self), "_conversation": None}
+        state.pop("_answer_type", None)  # made of `output_type` again
+        return state
+
     @property
     def memory(self) -> AgentMemory:
         """The memory of the conversation: readable before the first run.
