@@ -104,8 +104,8 @@ def test_memory_reads_as_messages_that_are_read_like_dicts() -> None:
 
 def test_the_system_prompt_is_read_only() -> None:
     agent = agent_for()
-    with pytest.raises(AttributeError):
-        agent.system_prompt = "x"  # type: ignore[misc]  # that is the point
+    with pytest.raises(AttributeError, match=r"set prompt_templates\['system_prompt'\]"):
+        agent.system_prompt = "x"
 
 
 OLD_PROMPT = (

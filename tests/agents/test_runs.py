@@ -136,7 +136,7 @@ def test_a_run_is_interrupted_and_keeps_what_was_done(driver: Driver) -> None:
         ({"images": "page.png"}, "images is a list"),
         ({"images": b"bytes"}, "images is a list"),
         ({"additional_args": ["x"]}, "additional_args is a dict of values by name, not a list"),
-        ({"max_steps": -1}, "max_steps must be at least 1, not -1"),
+        ({"max_steps": -1}, "max_steps must be a whole number, at least 1, not -1"),
         ({"limits": 5}, "limits must be a RunLimits"),
         ({"single_step": True, "limits": RunLimits(steps=1)}, "no limits"),
         ({"single_step": True, "return_full_result": True}, "no full result"),

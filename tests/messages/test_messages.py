@@ -205,7 +205,7 @@ def test_what_has_the_methods_of_an_image_is_none() -> None:
             raise AssertionError("it was called")
 
     part = ImagePart(Pretender())  # type: ignore[arg-type]  # the test is about this mistake
-    with pytest.raises(ValueError, match="a Pretender is not an image"):
+    with pytest.raises(ValueError, match="of the type Pretender is not an image"):
         part.dict()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, Never, cast, overload
 
 from sanderling._warn import capture_warnings
 from sanderling.console import LogLevel
@@ -19,7 +19,7 @@ from ._given import images_there
 from ._governance import as_limits, with_memory
 from ._managed import briefing, report
 from ._old_names import OldNames
-from ._parts import at_least_one, is_overridden
+from ._parts import at_least_one, is_overridden, refuse_unknown
 from ._with_conversation import WithConversation
 
 if TYPE_CHECKING:
@@ -138,6 +138,7 @@ class MultiStepAgent(WithConversation, ByHand, OldNames):
         *,
         files: Sequence[FilePath] | None = None,
         keep_files: FilePath | None = None,
+        **unknown: Never,
     ) -> Any:
         """Runs a task in the calling thread.
 
@@ -158,6 +159,7 @@ class MultiStepAgent(WithConversation, ByHand, OldNames):
                 their own names; the model is told. For agents that act by code, on this machine.
             keep_files: A folder that gets, when the run ends, copies of the files that its code has
                 written, in the place of those of the same name. Overrides that of the agent.
+            **unknown: Refused, with the close name that there is.
 
         Returns:
             The answer; a `RunResult` or a generator of events where one was asked for.
@@ -175,6 +177,7 @@ class MultiStepAgent(WithConversation, ByHand, OldNames):
             SandboxUnavailable: This machine cannot enforce the walls around code.
             SandboxError: Files cannot go in and out of the place where code runs.
         """
+        self._refuse_unknown("run", unknown)
         if isinstance(images, bool):
             single_step, images = images, None
         if single_step:
@@ -205,8 +208,10 @@ class MultiStepAgent(WithConversation, ByHand, OldNames):
         *,
         files: Sequence[FilePath] | None = None,
         keep_files: FilePath | None = None,
+        **unknown: Never,
     ) -> Any:
         """Runs a task under asyncio; takes, returns and raises what `run` does."""
+        self._refuse_unknown("arun", unknown)
         if single_step:
             _check_alone(return_full_result, limits, keep_files)
             memory, memory_step = self._one_step(task, reset, images, additional_args, files)
@@ -235,8 +240,10 @@ class MultiStepAgent(WithConversation, ByHand, OldNames):
         *,
         files: Sequence[FilePath] | None = None,
         keep_files: FilePath | None = None,
+        **unknown: Never,
     ) -> AsyncGenerator[Event, None]:
         """Runs a task under asyncio and yields its events, the last one a `FinalAnswerStep`."""
+        self._refuse_unknown("astream", unknown)
         return self._begin(
             task, reset, images, additional_args, max_steps, limits, files, keep_files
         ).aevents()
@@ -267,6 +274,11 @@ class MultiStepAgent(WithConversation, ByHand, OldNames):
         conversation = self._conversation
         if conversation is not None and conversation.control is not None:
             conversation.control.stop(AgentInterruptedError("The run was interrupted."))
+
+    def _refuse_unknown(self, method: str, unknown: Mapping[str, object]) -> None:
+        if unknown:
+            functions = [getattr(MultiStepAgent, method)]
+            refuse_unknown(f"{type(self).__name__}.{method}", functions, unknown)
 
     def _one_step(
         self,
@@ -438,13 +450,16 @@ class MultiStepAgent(WithConversation, ByHand, OldNames):
             meter = conversation.metered(self.limits)
             services = self._services(conversation, self.task or "", meter=meter)
             conversation.control = services.control
+        printer = self._printer() if self.logger.level > LogLevel.OFF else None
+        if printer is not None:
+            printer.count(conversation.memory.steps)
         return Workbench(
             conversation,
             services,
             self._action(),
             self._forced_answer,
             self._planning(self.planning_interval or 1),
-            self._printer() if self.logger.level > LogLevel.OFF else None,
+            printer,
             None if self.limits is None else self.limits.seconds,
             lent,
         )

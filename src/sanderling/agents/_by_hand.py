@@ -26,6 +26,8 @@ from sanderling.memory import ActionStep
 from sanderling.messages import ImagePart, TextPart, Timing
 from sanderling.runtime import Done, adrive, drive, time_limit
 
+from ._tracebacks import ShortTracebacks
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
@@ -362,7 +364,7 @@ def _one_answer(bench: Workbench, task: str, images: Sequence[ImageSource] | Non
 def _carried_out(loop: Loop, bench: Workbench) -> Any:
     from sanderling.runtime import Performer
 
-    with _at_work(bench), Performer(bench.services) as performer:
+    with ShortTracebacks(), _at_work(bench), Performer(bench.services) as performer:
         events = drive(loop, performer.perform)
         with closing(events):
             while True:
@@ -376,7 +378,7 @@ async def _acarried_out(loop: Loop, bench: Workbench) -> Any:
     from sanderling.runtime import AsyncPerformer  # asyncio is slow to import
 
     result = None
-    with _at_work(bench):
+    with ShortTracebacks(), _at_work(bench):
         perform = AsyncPerformer(bench.services).perform
         async with aclosing(adrive(loop, perform)) as events:
             async for event in events:

@@ -12,6 +12,8 @@ from sanderling.loop import Event, RunResult, RunStarted, react
 from sanderling.messages import Timing
 from sanderling.runtime import Done, adrive, drive, time_limit
 
+from ._tracebacks import ShortTracebacks
+
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
@@ -107,7 +109,7 @@ class Course:
         """Runs in the calling thread; yields the events."""
         from sanderling.runtime import Performer
 
-        with self._under_way():
+        with ShortTracebacks(), self._under_way():
             self._files.bring()
             try:
                 with (
@@ -121,7 +123,7 @@ class Course:
 
     async def aevents(self) -> AsyncGenerator[Event, None]:
         """Runs under asyncio; yields the same events."""
-        with self._under_way():
+        with ShortTracebacks(), self._under_way():
             async with self._with_files(), aclosing(self._adriven()) as events:
                 async for event in events:
                     if not isinstance(event, Done):
@@ -129,7 +131,7 @@ class Course:
 
     async def arun(self) -> None:
         """Runs under asyncio, for whoever wants the outcome alone."""
-        with self._under_way():
+        with ShortTracebacks(), self._under_way():
             async with self._with_files(), aclosing(self._adriven()) as events:
                 async for event in events:
                     if not isinstance(event, Done):

@@ -32,11 +32,14 @@ def check_name(name: object) -> str | None:
     return name
 
 
-def refuse_unknown(agent_class: type, given: Iterable[str]) -> None:
-    """Checks that no argument is left that no constructor of an agent knows.
+def refuse_unknown(
+    called: str, functions: Iterable[Callable[..., Any]], given: Iterable[str]
+) -> None:
+    """Checks that no argument is left that nobody knows.
 
     Args:
-        agent_class: The class of the agent, which the error names.
+        called: What was called; the error names it.
+        functions: Who may know the arguments: constructors, or methods.
         given: The names of the arguments that are left.
 
     Raises:
@@ -45,15 +48,13 @@ def refuse_unknown(agent_class: type, given: Iterable[str]) -> None:
     for name in given:
         known = {
             parameter.name
-            for kind in agent_class.__mro__
-            for parameter in inspect.signature(kind).parameters.values()
+            for function in functions
+            for parameter in inspect.signature(function).parameters.values()
             if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
         }
         close = difflib.get_close_matches(name, known, 1)
         guess = f" Did you mean {close[0]!r}?" if close else ""
-        raise TypeError(
-            f"{agent_class.__name__}() got an unexpected keyword argument {name!r}.{guess}"
-        )
+        raise TypeError(f"{called}() got an unexpected keyword argument {name!r}.{guess}")
 
 
 def is_overridden(agent: object, method: str, base: type) -> bool:
@@ -71,7 +72,7 @@ def at_least_one(name: str, number: object) -> int | None:
     if number is None:
         return None
     if not isinstance(number, int) or number < 1:
-        raise ValueError(f"{name} must be at least 1, not {number!r}")
+        raise ValueError(f"{name} must be a whole number, at least 1, not {number!r}")
     return number
 
 

@@ -24,6 +24,12 @@ class WithConversation(Definition):
     _conversation: Conversation | None = None
     _prepared: Mapping[str, Any] = {}  # variables for all runs; never changed, but replaced
 
+    def __getstate__(self) -> dict[str, Any]:
+        # A copy has a conversation of its own: a sandbox and a run under way belong to one agent.
+        state = {**vars(self), "_conversation": None}
+        state.pop("_answer_type", None)  # made of `output_type` again
+        return state
+
     @property
     def memory(self) -> AgentMemory:
         """The memory of the conversation: readable before the first run.

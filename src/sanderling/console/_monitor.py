@@ -51,10 +51,14 @@ class Monitor:
             step: Of one run.
             agent: The name of the agent that took it, if it has one.
         """
-        if step.token_usage is not None:
-            self._usage += step.token_usage
+        self.count(step)
         if self._logger is not None:
             self._logger.log(self._footer(step, self._logger, agent), style="dim")
+
+    def count(self, step: ActionStep | PlanningStep) -> None:
+        """Adds a finished step, and prints nothing."""
+        if step.token_usage is not None:
+            self._usage += step.token_usage
 
     def _footer(
         self, step: ActionStep | PlanningStep, logger: AgentLogger, agent: str | None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from sanderling import sandbox
@@ -24,6 +24,7 @@ from ._text import excerpt
 
 if TYPE_CHECKING:
     from sanderling.loop import Event
+    from sanderling.memory import MemoryStep
 
     from ._logger import AgentLogger
 
@@ -95,6 +96,12 @@ class RunPrinter:
                 self.close()
                 if not self._answered:
                     self._show_answer(event.output)
+
+    def count(self, steps: Iterable[MemoryStep]) -> None:
+        """Takes the tokens of steps that are in memory already for the run's."""
+        for step in steps:
+            if isinstance(step, ActionStep | PlanningStep):
+                self._monitor.count(step)
 
     def close(self) -> None:
         """Ends the line that is being written; to be called when a run breaks off."""

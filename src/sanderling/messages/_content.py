@@ -109,7 +109,7 @@ class ImagePart(Readable):
         pillow = sys.modules.get("PIL.Image")  # where it is not loaded, no value is of its class
         if pillow is None or not isinstance(image, pillow.Image):
             raise ValueError(
-                f"a {type(image).__name__} is not an image: "
+                f"a value of the type {type(image).__name__} is not an image: "
                 "pass a PIL image, bytes, a path or a URL"
             )
         buffer = io.BytesIO()

@@ -112,6 +112,9 @@ class Model:
             if twin in vars(cls) and other not in vars(cls):
                 setattr(cls, other, vars(Model)[other])
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({getattr(self, 'model_id', None)!r})"
+
     def generate(
         self,
         messages: Sequence[MessageLike],
