@@ -1754,8 +1754,12 @@ class ImportNotAllowed(ImportError):  # noqa: N818 - the model reads this name
 class ToolError(RuntimeError):
     """A tool of the host failed, or could not be called."""
 
+    def __init__(self, text: object = "") -> None:
+        super().__init__(text)
+        self._text = str(text)
+
     def __str__(self) -> str:
-        return str(self.args[0]) if self.args else ""  # some builtin classes show it otherwise
+        return self._text  # some builtin classes show it otherwise
 
 
 # What a tool may raise and code can catch as that: each is made of one text, and means nothing to
@@ -1777,7 +1781,13 @@ def tool_error(text: str, kind: str = "") -> ToolError:
         text: What the host says of it.
         kind: The builtin class that code can catch it by, beside `ToolError`; none where empty.
     """
-    return _class_of_error(kind)(text) if kind in BUILTIN_ERRORS else ToolError(text)
+    if kind not in BUILTIN_ERRORS:
+        return ToolError(text)
+    error = _class_of_error(kind)(text)
+    if kind == "KeyError" and len(text) <= MAX_REPR:
+        with contextlib.suppress(ValueError, SyntaxError, MemoryError, RecursionError):
+            error.args = (ast.literal_eval(text),)  # its text is the repr of the key
+    return error
 
 
 @functools.lru_cache(len(BUILTIN_ERRORS))
@@ -1915,13 +1925,20 @@ def make_stub(tool: ToolSpec, begin: Begin) -> Callable[..., object]:
     """
     bind = binder(tool.name, tool.signature)
 
-    def stub(*args: object, **kwargs: object) -> object:
+    def checked_begin(args: tuple[object, ...], kwargs: dict[str, object], together: bool) -> Call:
         bind(*args, **kwargs)
-        return begin(tool, args, kwargs, False).wait()
+        if tool.final and any(value is stub for value in (*args, *kwargs.values())):
+            raise ToolError(
+                f"the answer is the tool {tool.name} itself. If your code assigned the answer to "
+                f"{tool.name} in an earlier step, it is in {tool.name}_ now."
+            )
+        return begin(tool, args, kwargs, together)
+
+    def stub(*args: object, **kwargs: object) -> object:
+        return checked_begin(args, kwargs, False).wait()
 
     def start(*args: object, **kwargs: object) -> Call:
-        bind(*args, **kwargs)
-        return begin(tool, args, kwargs, True)
+        return checked_begin(args, kwargs, True)
 
     async def aio(*args: object, **kwargs: object) -> object:
         import asyncio
