@@ -84,10 +84,13 @@ def safe_repr(value: object, most: int | None = None) -> str:
         most: How long writing it may take, in microseconds as they are estimated; None for what
             `text_of` allows.
     """
-    if _is_data(value):
-        text = text_of(value, repr, most)
-        return text if type(value) in _SCALARS else kernel.without_addresses(text)
-    return _Text().of(value, 0)
+    return data_repr(value, most) if _is_data(value) else _Text().of(value, 0)
+
+
+def data_repr(value: object, most: int | None = None) -> str:
+    """Returns `safe_repr` of what is known to be data."""
+    text = text_of(value, repr, most)
+    return text if type(value) in _SCALARS else kernel.without_addresses(text)
 
 
 def safe_str(value: object) -> str:
@@ -149,7 +152,7 @@ def encode_on_host(value: object, extension: Extension) -> tuple[object, list[Bl
 
     What is no data, or was wrapped to stay on the host, leaves its class alone.
     """
-    encoder = _Encoder(extension, _form)
+    encoder = HostEncoder(extension, _form)
     try:
         return encoder.value(value, 0), encoder.blobs
     except kernel.CodecError:
@@ -176,7 +179,7 @@ def _form(value: object) -> object:
     return kernel.encode(stand_in(value))[0]
 
 
-class _Encoder(kernel.Encoder):
+class HostEncoder(kernel.Encoder):
     """Encodes data, unless it was wrapped to stay on the host."""
 
     def _is_plain(self, value: object, depth: int) -> bool:
@@ -201,7 +204,7 @@ def _is_data(value: object) -> bool:
     if type(value).__module__.startswith("sanderling.") and _parts(value) is None:
         return True  # the library's own class says how it is shown
     try:
-        _Encoder().value(value, 0)
+        HostEncoder().value(value, 0)
     except kernel.CodecError:
         return False
     return True

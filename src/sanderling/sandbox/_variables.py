@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from . import kernel
 from ._host_values import HostObject, is_code, safe_signature
 from ._interpreter import ToolSpec
-from ._texts import safe_repr
+from ._texts import HostEncoder, data_repr, safe_repr
 
 _MAX_TEXT = 1_000  # characters of one value
 
@@ -37,7 +35,7 @@ def _shown(name: str, value: object) -> tuple[str, str]:
         return f"<function {_signature(value)}>", ""
     objects = _Objects()
     try:
-        encoder = kernel.Encoder(objects)
+        encoder = HostEncoder(objects, objects.stay)
         kernel.pack("set", {"v": encoder.value({name: value}, 0)}, encoder.blobs)
     except kernel.CodecError as error:
         why = f"{name} cannot enter the sandbox, so code cannot use it, but give it to tools"
@@ -48,7 +46,7 @@ def _shown(name: str, value: object) -> tuple[str, str]:
     if objects.found is value:
         how = f"to let code call its methods, the user gives HostObject({name}, methods=[...])"
         return f"<{kind} object of the host: only tools can use it; {how}>", ""
-    return safe_repr(value), ""
+    return (safe_repr(value) if objects.are_there else data_repr(value)), ""
 
 
 def _signature(function: object) -> str:
@@ -62,7 +60,12 @@ class _Objects(kernel.Extension):
     """Finds what stays on the host."""
 
     found: object = None
+    are_there = False
 
-    def write(self, encoder: kernel.Encoder, value: object) -> Mapping[str, object]:
+    def write(self, encoder: kernel.Encoder, value: object) -> object:
         self.found = value
+        return self.stay(value)
+
+    def stay(self, value: object) -> object:
+        self.are_there = True
         return {"$": "host", "id": ""}
