@@ -115,6 +115,7 @@ class ApiModel(Model):
         TypeError: An argument is of another type, or no request has such a parameter.
     """
 
+    takes_tool_messages = True
     #: The parameter that takes those of the server's own.
     _own_parameters: ClassVar[str] = "extra_body"
     #: Whether parameters that the package does not know are passed on to the model.

@@ -65,6 +65,7 @@ class LlamaCppModel(Model):
     """
 
     provider: ClassVar[str] = "llamacpp"
+    takes_tool_messages = True
     form_settings = Model.form_settings | {
         "model_path",
         "repo_id",

@@ -51,6 +51,7 @@ class LocalModel(Model):
         ValueError: There is no such capability, no such profile, or no such role.
     """
 
+    takes_tool_messages = True
     model_id: str
     form_settings = Model.form_settings | {"apply_chat_template_kwargs"}
 

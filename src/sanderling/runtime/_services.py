@@ -22,7 +22,7 @@ from sanderling.errors import (
 )
 from sanderling.loop import CallTool, CheckAnswer, Effect, NestedEvent, Notify, Outcome
 from sanderling.memory import CallbackRegistry
-from sanderling.messages import ChatMessage
+from sanderling.messages import ChatMessage, plain_messages
 
 from ._control import Control
 from ._limits import Meter
@@ -95,7 +95,10 @@ class Services:
             options["stop_sequences"] = list(effect.stop_sequences)
         if effect.tools:
             options["tools_to_call_from"] = [self.tools[name] for name in effect.tools]
-        return effect.messages[:], options
+        messages = effect.messages[:]
+        if not self.model.takes_tool_messages:
+            messages = plain_messages(messages)
+        return messages, options
 
     def generation_error(self, error: Exception) -> AgentError:
         """Returns what the caller of the run is told when the model could not be asked."""
