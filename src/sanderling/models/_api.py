@@ -370,6 +370,11 @@ class ApiModel(Model):
                     yield delta
 
     @property
+    def attempts(self) -> int:
+        """How often an agent asks for a reply that breaks off while it is streamed."""
+        return self._retry.attempts
+
+    @property
     def supports_stop_parameter(self) -> bool:
         """Whether the provider cuts at stop sequences; otherwise that is done here."""
         return self._capabilities.stop
@@ -396,7 +401,7 @@ class ApiModel(Model):
 
     def _deltas(self, request: dict[str, Any]) -> Generator[ChatMessageStreamDelta, None, None]:
         reader, bounds = self._reader(), ReplyBounds()
-        with self._explained(), self._limits.request():
+        with self._explained(bounds), self._limits.request():
             with self._open(request) as chunks:
                 for chunk in chunks:
                     if (delta := reader.feed(chunk)) is not None:
@@ -409,7 +414,7 @@ class ApiModel(Model):
     ) -> AsyncGenerator[ChatMessageStreamDelta, None]:
         reader, bounds = self._reader(), ReplyBounds()
         open_ = ApiModel._aopen if self._given_client is not None else type(self)._aopen
-        with self._explained():
+        with self._explained(bounds):
             async with self._limits.arequest():
                 async with open_(self, request) as chunks:
                     async for chunk in chunks:
@@ -441,14 +446,19 @@ class ApiModel(Model):
         return [stop for stop in question.stops if stop not in sent]
 
     @contextmanager
-    def _explained(self) -> Iterator[None]:
-        """Turns the errors of the package into ours, and masks secrets in what the server said."""
+    def _explained(self, read: ReplyBounds | None = None) -> Iterator[None]:
+        """Turns the errors of the package into ours, and masks secrets in what the server said.
+
+        Args:
+            read: What was read of a streamed reply.
+        """
         try:
             yield
         except MissingExtraError:
             raise
         except Exception as error:
-            ours = masked_error(error, self._failure, self._asked, self._secrets())
+            begun = read is not None and read.pieces > 0
+            ours = masked_error(error, self._failure, self._asked, self._secrets(), begun)
             if ours is error:
                 raise
             raise ours from ours.__cause__

@@ -218,6 +218,11 @@ class Model:
         return capabilities_of(self.provider, self.model_id)
 
     @property
+    def attempts(self) -> int:
+        """How often an agent asks for a reply that breaks off while it is streamed."""
+        return 1
+
+    @property
     def supports_stop_parameter(self) -> bool:
         """Whether the provider cuts at stop sequences; otherwise that is done here."""
         return self.capabilities.stop

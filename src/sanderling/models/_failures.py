@@ -210,6 +210,7 @@ def masked_error(
     failure_of: Callable[[Exception], Failure | None],
     asked: Callable[[], Asked],
     secrets: Collection[str],
+    begun: bool = False,
 ) -> AgentGenerationError:
     """Returns the error that a caller gets, without the secrets that a server may have echoed.
 
@@ -218,6 +219,7 @@ def masked_error(
         failure_of: Tells what an error of the package means.
         asked: Tells who was asked.
         secrets: What is masked beside all that looks like a secret.
+        begun: Whether a part of the reply had come.
     """
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, AgentGenerationError):
@@ -226,6 +228,8 @@ def masked_error(
         ours = cause
     else:
         failure = failure_of(error) or Failure(Fault.OTHER, short(error))
+        if begun and failure.fault is Fault.CONNECTION:
+            failure = replace(failure, fault=Fault.BROKEN)
         ours = explained(failure, asked())
         ours.__cause__ = error if _mask(error, secrets) else None
     _mask(ours, secrets)

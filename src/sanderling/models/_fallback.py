@@ -100,6 +100,11 @@ class FallbackModel(Model):
                 return
         raise failures.together()
 
+    @property
+    def attempts(self) -> int:
+        """How often an agent asks for a reply that breaks off while it is streamed."""
+        return max(model.attempts for model in self.models)
+
     def parse_tool_calls(self, message: ChatMessage) -> ChatMessage:
         """Returns the message with its tool calls, as the first model reads them."""
         return self.models[0].parse_tool_calls(message)

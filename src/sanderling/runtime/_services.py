@@ -20,7 +20,15 @@ from sanderling.errors import (
     AgentToolCallError,
     AgentToolExecutionError,
 )
-from sanderling.loop import CallTool, CheckAnswer, Effect, NestedEvent, Notify, Outcome
+from sanderling.loop import (
+    CallTool,
+    CheckAnswer,
+    Effect,
+    NestedEvent,
+    Notify,
+    Outcome,
+    ReplyBrokenOff,
+)
 from sanderling.memory import CallbackRegistry
 from sanderling.messages import ChatMessage, plain_messages
 
@@ -107,6 +115,20 @@ class Services:
         return AgentGenerationError(
             f"{type(self.model).__name__} failed with {type(error).__name__}: {text_of(error)}"
         )
+
+    def asked_again(self, error: AgentGenerationError, attempts: int) -> ReplyBrokenOff:
+        """Returns the event for a streamed reply that broke off and is asked for again.
+
+        Args:
+            error: Why it broke off.
+            attempts: How often it was asked for so far.
+
+        Raises:
+            AgentGenerationError: It is not asked for again.
+        """
+        if not error.retryable or attempts >= self.model.attempts:
+            raise error
+        return ReplyBrokenOff(str(error))
 
     def find(self, effect: CallTool) -> tuple[Tool | Member, dict[str, Any]]:
         """Returns the tool of a call, or the member of a `HostObject`, and its checked arguments.
