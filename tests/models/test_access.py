@@ -78,22 +78,22 @@ def test_keys_within_client_kwargs_are_checked() -> None:
 @pytest.mark.parametrize(
     ("variable", "model"),
     [
-        ("OPENAI_API_KEY", OpenAIModel("m", "http://127.0.0.1:1")),
-        ("ANTHROPIC_API_KEY", AnthropicModel("m", base_url="http://127.0.0.1:1")),
-        ("GEMINI_API_KEY", GeminiModel("m", base_url="http://127.0.0.1:1")),
+        ("OPENAI_API_KEY", lambda: OpenAIModel("m", "http://127.0.0.1:1")),
+        ("ANTHROPIC_API_KEY", lambda: AnthropicModel("m", base_url="http://127.0.0.1:1")),
+        ("GEMINI_API_KEY", lambda: GeminiModel("m", base_url="http://127.0.0.1:1")),
         (
             "AZURE_OPENAI_API_KEY",
-            AzureOpenAIModel("m", "http://127.0.0.1:1", api_version="v"),
+            lambda: AzureOpenAIModel("m", "http://127.0.0.1:1", api_version="v"),
         ),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_a_bad_key_of_the_environment_is_refused_and_not_shown(
-    variable: str, model: Model, monkeypatch: pytest.MonkeyPatch
+    variable: str, model: Callable[[], Model], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(variable, "sk-SECRET\nsk-OTHER")
     with pytest.raises(ModelAccessError, match=f"{variable} cannot be sent") as caught:
-        model.generate(HELLO)
+        model().generate(HELLO)
     shown = "".join(traceback.format_exception(caught.value))
     assert "SECRET" not in shown
     assert "sk-OTHER" not in shown

@@ -202,7 +202,7 @@ class ImagePart(dict[str, Any]):
     def __ne__(self, other: object) -> bool:
         return not self == other
 
-    __hash__ = None  # type: ignore[assignment]  # as unhashable as any dict
+    __hash__ = None  # as unhashable as any dict
 
     def __repr__(self) -> str:
         source = f"{len(self.image)} bytes" if isinstance(self.image, bytes) else self.image

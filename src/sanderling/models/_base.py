@@ -266,6 +266,7 @@ class Model:
             TypeError: What was saved is not what ``__init__`` takes: a class with an ``__init__``
                 of its own has a ``to_dict`` of its own as well.
         """
+        from ._access import loading
         from ._form import (
             MISSING_SECRETS,
             check_form,
@@ -279,7 +280,8 @@ class Model:
         settings = with_given(loaded(data), given)
         missing = warn_of_missing(cls.__name__, settings.pop(MISSING_SECRETS, ()), given)
         check_taken(cls, settings)
-        model = cls(**settings)
+        with loading():
+            model = cls(**settings)
         model._missing_secrets = missing
         return model
 

@@ -22,8 +22,8 @@ from ._openai_errors import openai_failure
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from ._api import Question
     from ._messages import RoleConversions
+    from ._question import Question
 
 _KEYS = "that its provider has in LiteLLM's documentation"
 _ADDRESS = "that the name has its provider before it, and api_base, if there is one"
@@ -53,6 +53,7 @@ class LiteLLMModel(ChatCompletionsModel):
 
     model_id: str
     provider: ClassVar[str] = "litellm"
+    _needs = ("litellm", "litellm")
 
     def __init__(
         self,

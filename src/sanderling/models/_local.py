@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 from sanderling.errors import AgentGenerationError, MissingExtraError
 from sanderling.messages import agglomerate_stream_deltas
 
-from ._api import Question, question_of
 from ._arguments import as_settings, check_text
 from ._base import Model, ToolLike, as_delta
 from ._capabilities import Capabilities, capabilities_of
@@ -24,6 +23,7 @@ from ._chat_template import Prompt
 from ._failures import short
 from ._messages import roles_of, to_chat_messages
 from ._profile import ModelProfile, as_profile, profile_setting
+from ._question import Question, question_of
 from ._stop import stops_of
 from ._structured import asettle, schema_of, settle, told_and_checked
 from ._twins import aiterate

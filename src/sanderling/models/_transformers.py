@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from sanderling.messages import ChatMessageStreamDelta
 
-    from ._api import Question
     from ._messages import Entry
+    from ._question import Question
 
 _DEFAULT: Final = "HuggingFaceTB/SmolLM2-1.7B-Instruct"
 _MAX_NEW_TOKENS: Final = 4096
