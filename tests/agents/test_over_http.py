@@ -146,9 +146,10 @@ def test_a_server_that_fails_ends_the_run_and_loses_nothing(
             driver.run(agent, "What is tea in dollars?")
         assert told in str(caught.value)
         steps = [step for step in agent.memory.steps if isinstance(step, ActionStep)]
-        assert [step.observations for step in steps] == [
-            "Execution logs:\n4.5\nLast output from code snippet:\nNone"
-        ]
+        done, failed = steps
+        assert done.observations == "Execution logs:\n4.5\nLast output from code snippet:\nNone"
+        assert failed.error is caught.value
+        assert failed.observations is None
 
 
 @both_drivers

@@ -70,7 +70,7 @@ class RunResult(Generic[T]):
             the `AgentStoppedError` of a run that was ended from outside ``"interrupted"``,
             ``"limit_error"`` or ``"stopped"``.
         steps: The steps in memory, in their JSON form.
-        token_usage: The sum over all replies of the model.
+        token_usage: The sum over all replies of the model; `None` where none told its usage.
         timing: Start and end of the run, in seconds since the epoch.
         files: What its code has written; each can be read as long as the sandbox lives.
     """
@@ -78,7 +78,7 @@ class RunResult(Generic[T]):
     output: T
     state: RunState
     steps: list[JSONObject]
-    token_usage: TokenUsage
+    token_usage: TokenUsage | None
     timing: Timing
     files: tuple[WorkFile, ...] = ()
 
@@ -88,7 +88,7 @@ class RunResult(Generic[T]):
             "output": json_form(self.output),
             "state": self.state,
             "steps": self.steps,
-            "token_usage": self.token_usage.dict(),
+            "token_usage": self.token_usage and self.token_usage.dict(),
             "timing": self.timing.dict(),
             "files": [file.dict() for file in self.files],
         }

@@ -70,7 +70,7 @@ class AnthropicModel(ApiModel):
     Raises:
         TypeError: No request has such a parameter.
         ValueError: `max_tokens` is not positive, or `thinking` names no type.
-        MissingExtraError: When it is first used: the package `anthropic` is not installed.
+        MissingExtraError: The package `anthropic` is not installed.
     """
 
     model_id: str

@@ -43,7 +43,7 @@ class AzureOpenAIModel(OpenAIModel):
         **kwargs: As for `OpenAIModel`.
 
     Raises:
-        MissingExtraError: When it is first used: the package `openai` is not installed.
+        MissingExtraError: The package `openai` is not installed.
     """
 
     provider: ClassVar[str] = "azure"

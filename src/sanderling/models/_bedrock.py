@@ -78,7 +78,7 @@ class AmazonBedrockModel(ApiModel):
             parameters of the model itself, such as ``top_k`` or ``thinking``.
 
     Raises:
-        MissingExtraError: When it is first used: the package `boto3` is not installed.
+        MissingExtraError: The package `boto3` is not installed.
     """
 
     model_id: str

@@ -375,10 +375,7 @@ def _key_refused(failure: Failure, asked: Asked) -> str:
 
 def _key_advice(asked: Asked) -> str:
     if asked.key_given:
-        return (
-            "Check the api_key that was given to the model; "
-            f"{asked.key_variable} is where it is kept."
-        )
+        return "Check the api_key that the model was made with."
     return f"Set the environment variable {asked.key_variable} to a valid key, or pass api_key."
 
 

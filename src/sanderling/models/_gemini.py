@@ -71,7 +71,7 @@ class GeminiModel(ApiModel):
     Raises:
         TypeError: No request has such a parameter.
         ValueError: `max_tokens` is not positive, or `thinking` is no mapping.
-        MissingExtraError: When it is first used: the package `google-genai` is not installed.
+        MissingExtraError: The package `google-genai` is not installed.
     """
 
     model_id: str

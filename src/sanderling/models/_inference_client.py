@@ -53,7 +53,7 @@ class InferenceClientModel(ChatCompletionsModel):
     Raises:
         TypeError: No request has such a parameter.
         ValueError: There are both `token` and `api_key`, or both `provider` and `base_url`.
-        MissingExtraError: When it is first used: the package `huggingface_hub` is not installed.
+        MissingExtraError: The package `huggingface_hub` is not installed.
     """
 
     model_id: str

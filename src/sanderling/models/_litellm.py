@@ -48,7 +48,7 @@ class LiteLLMModel(ChatCompletionsModel):
         **kwargs: Those of `ApiModel`, and parameters of every request, such as ``num_ctx``.
 
     Raises:
-        MissingExtraError: When it is first used: the package `litellm` is not installed.
+        MissingExtraError: The package `litellm` is not installed.
     """
 
     model_id: str
@@ -185,7 +185,7 @@ class LiteLLMRouterModel(LiteLLMModel):
 
     Raises:
         ValueError: No deployment has that name.
-        MissingExtraError: When it is first used: the package `litellm` is not installed.
+        MissingExtraError: The package `litellm` is not installed.
     """
 
     def __init__(

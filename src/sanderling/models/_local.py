@@ -11,11 +11,12 @@ import threading
 from collections.abc import AsyncGenerator, Generator, Iterator, Mapping, Sequence
 from contextlib import aclosing, closing, contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from sanderling.errors import AgentGenerationError, MissingExtraError
 from sanderling.messages import agglomerate_stream_deltas
 
+from ._access import check_installed, is_loading
 from ._arguments import as_settings, check_text
 from ._base import Model, ToolLike, as_delta
 from ._capabilities import Capabilities, capabilities_of
@@ -49,9 +50,12 @@ class LocalModel(Model):
 
     Raises:
         ValueError: There is no such capability, no such profile, or no such role.
+        MissingExtraError: The package that runs the model is not installed.
     """
 
     takes_tool_messages = True
+    #: The extra of this distribution that is needed, and what is imported of it.
+    _needs: ClassVar[tuple[str, ...]]
     model_id: str
     form_settings = Model.form_settings | {"apply_chat_template_kwargs"}
 
@@ -66,6 +70,8 @@ class LocalModel(Model):
         **kwargs: Any,
     ) -> None:
         check_text("model_id", model_id)
+        if not is_loading():
+            check_installed(type(self).__name__, *self._needs)
         super().__init__(model_id=model_id, **kwargs)
         roles_of(custom_role_conversions)
         self.custom_role_conversions = custom_role_conversions

@@ -54,6 +54,7 @@ class MLXModel(LocalModel):
     """
 
     provider: ClassVar[str] = "mlx"
+    _needs = ("mlx-lm", "mlx_lm")
     form_settings = LocalModel.form_settings | {"kv_caches"}
 
     def __init__(

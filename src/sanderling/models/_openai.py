@@ -55,7 +55,7 @@ class OpenAIModel(ChatCompletionsModel):
         ValueError: There are both `api_base` and `base_url`; the address does not begin with
             http:// or https://; or the key cannot be sent in a header.
         TypeError: No request has such a parameter.
-        MissingExtraError: When it is first used: the package `openai` is not installed.
+        MissingExtraError: The package `openai` is not installed.
     """
 
     model_id: str

@@ -61,6 +61,7 @@ class TransformersModel(LocalModel):
     """
 
     provider: ClassVar[str] = "transformers"
+    _needs = ("transformers", "transformers", "torch")
     form_settings = LocalModel.form_settings | {"device_map", "torch_dtype", "kv_caches"}
 
     def __init__(

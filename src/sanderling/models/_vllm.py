@@ -46,6 +46,7 @@ class VLLMModel(LocalModel):
     """
 
     provider: ClassVar[str] = "vllm"
+    _needs = ("vllm", "vllm")
 
     def __init__(
         self,
