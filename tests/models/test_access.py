@@ -100,10 +100,9 @@ def test_a_bad_key_of_the_environment_is_refused_and_not_shown(
 
 
 def test_a_manager_is_not_told_the_key_of_its_agent(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = OpenAIModel("m", "http://127.0.0.1:1")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-SECRET\nsk-OTHER")
-    helper = CodeAgent(
-        [], OpenAIModel("m", "http://127.0.0.1:1"), name="helper", description="Helps."
-    )
+    helper = CodeAgent([], model, name="helper", description="Helps.")
     heard: list[Any] = []
 
     def manager(messages: list[ChatMessage]) -> str:
