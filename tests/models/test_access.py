@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sanderling import CodeAgent
-from sanderling.errors import ModelAccessError
+from sanderling.errors import AgentGenerationError, ModelAccessError
 from sanderling.messages import ChatMessage, MessageRole
 from sanderling.models import (
     AnthropicModel,
@@ -97,6 +97,35 @@ def test_a_bad_key_of_the_environment_is_refused_and_not_shown(
     shown = "".join(traceback.format_exception(caught.value))
     assert "SECRET" not in shown
     assert "sk-OTHER" not in shown
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"client_kwargs": {"default_headers": {"Password": "hunter2hunter2\n"}}},
+        {"extra_headers": {"Gate": "hunter2hunter2'\n"}},
+        {"organization": "hunter2hunter2\n"},
+        {"api_key": lambda: "hunter2hunter2\n"},
+    ],
+    ids=["headers of the client", "headers of requests", "organization", "key of a function"],
+)
+def test_a_header_that_cannot_be_sent_is_told_at_once_and_not_shown(
+    settings: dict[str, Any],
+) -> None:
+    with serving(says("x")) as server:
+        model = OpenAIModel("m", server.url, **{"api_key": "k", **settings})
+        with pytest.raises(AgentGenerationError, match=r"header .* cannot be sent") as caught:
+            model.generate(HELLO)
+    assert not caught.value.retryable
+    error: BaseException | None = caught.value
+    while error is not None:
+        assert "hunter2" not in f"{error} {error!r}"
+        error = error.__cause__ or error.__context__
+
+
+def test_a_key_is_a_text() -> None:
+    with pytest.raises(TypeError, match=r"api_key is a text, not bytes: decode\(\) it"):
+        OpenAIModel("m", api_key=b"k")  # type: ignore[arg-type]  # that is the point
 
 
 def test_a_manager_is_not_told_the_key_of_its_agent(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -88,7 +88,7 @@ class RunResult(Generic[T]):
             "output": json_form(self.output),
             "state": self.state,
             "steps": self.steps,
-            "token_usage": self.token_usage and self.token_usage.dict(),
+            "token_usage": None if self.token_usage is None else self.token_usage.dict(),
             "timing": self.timing.dict(),
             "files": [file.dict() for file in self.files],
         }

@@ -34,7 +34,10 @@ def as_key(name: str, value: T) -> T:
 
     Raises:
         ValueError: The key is empty, or cannot be the value of a header.
+        TypeError: It is bytes.
     """
+    if isinstance(value, bytes | bytearray):
+        raise TypeError(f"{name} is a text, not {type(value).__name__}: decode() it")
     if not isinstance(value, str):
         return value
     key = value.strip()
