@@ -113,7 +113,9 @@ def _parser() -> argparse.ArgumentParser:
         prog="sanderling",
         description="Solve a task with an agent that acts by writing Python, run in a sandbox.",
         epilog="Without options for the model it is chosen from what is there: keys in the "
-        "environment, a local server, the embedded model. SANDERLING_DEBUG=1 shows tracebacks. "
+        "environment, a saved token of the Hub, a local server, the embedded model. "
+        "SANDERLING_DEBUG=1 shows tracebacks. The exit status is 0, 1 after an error, 2 where the "
+        "line is wrong or the steps were used up before there was an answer, 130 after Ctrl-C. "
         f"'sanderling {DOCTOR}' tells whether the sandbox holds on this machine, 'sanderling "
         f"{MODELS}' which models can be used.",
     )

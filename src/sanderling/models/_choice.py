@@ -207,7 +207,8 @@ def _nothing_found(model_id: str | None) -> str:
     variables = ", ".join(endpoint.key_variable for endpoint in ENDPOINTS)
     return (
         f"{wanted} Ways to get one:\n"
-        f"- a key in the environment: one of {variables};\n"
+        f"- a key in the environment: one of {variables}, ANTHROPIC_API_KEY, AZURE_OPENAI_API_KEY, "
+        "AWS_BEARER_TOKEN_BEDROCK; or a token that hf auth login saves;\n"
         "- any OpenAI-compatible server: --api-base URL --model-id ID, or OPENAI_BASE_URL;\n"
         f"- Ollama (https://ollama.com) on this machine, at port {OLLAMA_PORT} or OLLAMA_HOST;\n"
         "- a GGUF file in this process: --model-path FILE, after pip install "
