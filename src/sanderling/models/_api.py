@@ -135,6 +135,7 @@ class ApiModel(Model):
         self._given_capabilities = as_settings("capabilities", capabilities)
         self._capabilities = self._known_capabilities()
         self._retry = RetryPolicy.of(retry)
+        self.stream_attempts = self._retry.attempts
         self._retries = Retries(self._retry)
         self._limits = RequestLimits(requests_per_minute, max_concurrent_requests)
         self._given_client = client
@@ -364,11 +365,6 @@ class ApiModel(Model):
             ):
                 async for delta in stream:
                     yield delta
-
-    @property
-    def attempts(self) -> int:
-        """How often an agent asks for a reply that breaks off while it is streamed."""
-        return self._retry.attempts
 
     @property
     def supports_stop_parameter(self) -> bool:

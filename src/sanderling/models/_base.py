@@ -66,6 +66,8 @@ class Model:
         takes_tool_messages: Whether agents send calls of tools and their results as providers have
             them: messages with `ChatMessage.tool_calls` and `ChatMessage.tool_call_id`. Otherwise
             they are texts, with the roles ``"tool-call"`` and ``"tool-response"``.
+        stream_attempts: How often at most an agent asks for a reply that breaks off while it is
+            streamed.
         form_settings: The arguments that a saved form may choose; `from_dict` takes all others
             from your program only. A subclass adds what is harmless in anybody's hand:
             ``form_settings = Model.form_settings | {"tries"}``.
@@ -81,6 +83,7 @@ class Model:
     secret_settings: ClassVar[frozenset[str]] = frozenset({"api_key", "token"})
     profile: ModelProfile | None = None
     takes_tool_messages: bool = False
+    stream_attempts: int = 1
     _missing_secrets: tuple[str, ...] = ()
     # A class of the user's may have an __init__ that does not call this one.
     flatten_messages_as_text: bool = False
@@ -216,11 +219,6 @@ class Model:
     def capabilities(self) -> Capabilities:
         """What the model can do."""
         return capabilities_of(self.provider, self.model_id)
-
-    @property
-    def attempts(self) -> int:
-        """How often an agent asks for a reply that breaks off while it is streamed."""
-        return 1
 
     @property
     def supports_stop_parameter(self) -> bool:

@@ -45,6 +45,7 @@ class FallbackModel(Model):
         self.models = [as_model(model) for model in models]
         super().__init__(model_id=self.models[0].model_id)
         self.profile = self.models[0].profile
+        self.stream_attempts = max(model.stream_attempts for model in self.models)
 
     def generate(self, messages: Sequence[MessageLike], *args: Any, **kwargs: Any) -> ChatMessage:
         """Answers a conversation.
@@ -99,11 +100,6 @@ class FallbackModel(Model):
                         yield delta
                 return
         raise failures.together()
-
-    @property
-    def attempts(self) -> int:
-        """How often an agent asks for a reply that breaks off while it is streamed."""
-        return max(model.attempts for model in self.models)
 
     def parse_tool_calls(self, message: ChatMessage) -> ChatMessage:
         """Returns the message with its tool calls, as the first model reads them."""

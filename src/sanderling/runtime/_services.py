@@ -126,7 +126,7 @@ class Services:
         Raises:
             AgentGenerationError: It is not asked for again.
         """
-        if not error.retryable or attempts >= self.model.attempts:
+        if not error.retryable or attempts >= self.model.stream_attempts:
             raise error
         return ReplyBrokenOff(str(error))
 
