@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from sanderling.errors import AgentStoppedError
 from sanderling.loop import Event, RunResult, RunStarted, react
-from sanderling.messages import Timing, TokenUsage
+from sanderling.messages import Timing
 from sanderling.runtime import Done, adrive, drive, time_limit
 
 from ._tracebacks import ShortTracebacks
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sanderling.console import RunPrinter
     from sanderling.loop import Action, Planning, Run
     from sanderling.memory import AgentMemory
-    from sanderling.messages import ChatMessage
+    from sanderling.messages import ChatMessage, TokenUsage
     from sanderling.runtime import Services
 
     from ._conversation import Conversation
@@ -80,7 +80,7 @@ class Course:
             output=self._output,
             state=run.status,
             steps=run.memory.get_succinct_steps(),
-            token_usage=None if run.usage == TokenUsage(0, 0) else run.usage,
+            token_usage=None if run.is_untold and not run.usage.total_tokens else run.usage,
             timing=self._timing,
             files=self._files.written,
         )
