@@ -138,6 +138,14 @@ def test_calls_and_results_are_texts_for_a_model_that_says_nothing_else() -> Non
     assert "(changed)" not in str(model.heard[1])
 
 
+def test_the_memory_as_messages_is_what_the_model_takes() -> None:
+    agent = ToolCallingAgent([double], Listening())
+    agent.run("x")
+    roles = [message.role.value for message in agent.write_memory_to_messages()]
+    assert roles[:5] == ["system", "user", "assistant", "tool-call", "tool-response"]
+    assert all(not message.tool_calls for message in agent.write_memory_to_messages())
+
+
 def test_a_model_that_says_so_gets_tool_messages() -> None:
     class Native(Model):
         takes_tool_messages = True
