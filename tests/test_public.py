@@ -117,6 +117,7 @@ def test_the_public_list_is_this_one() -> None:
         "REMOVE_PARAMETER",
         "Record",
         "RecordingModel",
+        "ReplyBrokenOff",
         "RetryPolicy",
         "RunLimits",
         "RunResult",

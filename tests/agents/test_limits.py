@@ -79,6 +79,7 @@ def test_what_would_go_beyond_a_limit_is_not_done(
     result = caught.value.result
     assert isinstance(result, RunResult)
     assert (result.state, result.output) == ("limit_error", None)
+    assert result.token_usage is not None
     assert result.token_usage.total_tokens == 12 * requests
     assert len(result.steps) == steps + 1
 

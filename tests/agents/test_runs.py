@@ -180,6 +180,18 @@ def test_a_result_tells_everything_as_data(driver: Driver) -> None:
     assert data["timing"]["duration"] == result.timing.duration >= 0
 
 
+@both_drivers
+def test_the_usage_is_none_where_no_reply_told_it(driver: Driver) -> None:
+    def model(messages: list[Any]) -> str:
+        return "<code>final_answer(3)</code>"
+
+    agent = CodeAgent([], model, verbosity_level=LogLevel.OFF)
+    result = driver.run(agent, "Go.", return_full_result=True)
+    assert result.output == 3
+    assert result.token_usage is None
+    assert result.dict()["token_usage"] is None
+
+
 def test_an_agent_ends_its_sandbox_where_its_with_block_ends() -> None:
     replies = [
         "<code>\nx = 1\nfinal_answer(x)\n</code>",

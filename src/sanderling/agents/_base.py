@@ -362,6 +362,7 @@ class MultiStepAgent(WithConversation, ByHand, OldNames):
         files: RunFiles,
         caller: Services | None = None,
     ) -> Course:
+        self._check_place(conversation)
         limits = as_limits(limits or self.limits)
         max_steps = at_least_one("max_steps", max_steps or None)
         with capture_warnings(self._warned):
@@ -397,6 +398,9 @@ class MultiStepAgent(WithConversation, ByHand, OldNames):
             None if self.planning_interval is None else self._planning(self.planning_interval),
             None if limits is None else limits.seconds,
         )
+
+    def _check_place(self, conversation: Conversation) -> None:
+        """Looks for what the run will need, before anybody is paid for it."""
 
     def _services(
         self,

@@ -233,6 +233,16 @@ class CodeAgent(MultiStepAgent):
         check_variables(additional_args, {*self.tools, *self._delegates})
         return super()._given(images, additional_args)
 
+    def _check_place(self, conversation: Conversation) -> None:
+        if conversation.interpreter is not None or self.executor is not None:
+            return
+        if self.executor_type not in ("local", "inprocess"):
+            from sanderling.sandbox import InterpreterExecutor
+
+            self._interpreter(conversation)
+            if isinstance(conversation.executor, InterpreterExecutor):
+                conversation.executor.check()
+
     def _interpreter(self, conversation: Conversation) -> Interpreter:
         if conversation.interpreter is None:
             from sanderling.sandbox import interpreter_of

@@ -80,7 +80,7 @@ class Course:
             output=self._output,
             state=run.status,
             steps=run.memory.get_succinct_steps(),
-            token_usage=run.usage,
+            token_usage=None if run.is_untold and not run.usage.total_tokens else run.usage,
             timing=self._timing,
             files=self._files.written,
         )

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Never, Self, cast
 
 from sanderling.console import AgentLogger, LogLevel, RunPrinter
 from sanderling.loop import AnswerType
-from sanderling.memory import CallbackRegistry, calls_as_text
-from sanderling.messages import ChatMessage, MessageRole
+from sanderling.memory import CallbackRegistry
+from sanderling.messages import ChatMessage, MessageRole, calls_as_text
 from sanderling.models import as_model
 from sanderling.tools import FinalAnswerTool
 

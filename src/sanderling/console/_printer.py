@@ -11,6 +11,7 @@ from sanderling.loop import (
     CodeOutputDelta,
     ModelReply,
     PlanningStarted,
+    ReplyBrokenOff,
     RunStarted,
     StepStarted,
 )
@@ -65,6 +66,11 @@ class RunPrinter:
             case ChatMessageStreamDelta():
                 if event.content and self._logger.shows(LogLevel.INFO):
                     self._show_reply(event.content)
+            case ReplyBrokenOff():
+                self.close()
+                self._reply_was_streamed = False
+                self._logger.log(f"The reply broke off: {event.reason}", style="yellow")
+                self._logger.log("It is asked for again.", style="yellow")
             case CodeOutputDelta():
                 if event.text and self._logger.shows(LogLevel.INFO):
                     self._show_printed(event.text)

@@ -37,6 +37,9 @@ class Run:
         state: Variables that came with the task, by name.
         answer_type: What the answer has to be; anything will do without one.
         on_generation_error: Whether a model that could not be asked ends the run, or only the step.
+        status: How it stands, or ended.
+        usage: What it has cost so far.
+        is_untold: Whether a reply came without its usage.
     """
 
     task: str
@@ -47,6 +50,7 @@ class Run:
     on_generation_error: Literal["raise", "record"] = "raise"
     status: RunState = "success"
     usage: TokenUsage = field(default_factory=lambda: TokenUsage(0, 0))
+    is_untold: bool = False
 
     def is_ended_by(self, error: Exception) -> bool:
         """Tells whether an error of a step is more than a mistake of the model."""
@@ -56,7 +60,9 @@ class Run:
 
     def count(self, reply: ChatMessage) -> None:
         """Adds what a reply cost."""
-        if reply.token_usage is not None:
+        if reply.token_usage is None:
+            self.is_untold = True
+        else:
             self.usage += reply.token_usage
 
 
@@ -70,7 +76,7 @@ class RunResult(Generic[T]):
             the `AgentStoppedError` of a run that was ended from outside ``"interrupted"``,
             ``"limit_error"`` or ``"stopped"``.
         steps: The steps in memory, in their JSON form.
-        token_usage: The sum over all replies of the model.
+        token_usage: The sum over all replies of the model; `None` where none told its usage.
         timing: Start and end of the run, in seconds since the epoch.
         files: What its code has written; each can be read as long as the sandbox lives.
     """
@@ -78,7 +84,7 @@ class RunResult(Generic[T]):
     output: T
     state: RunState
     steps: list[JSONObject]
-    token_usage: TokenUsage
+    token_usage: TokenUsage | None
     timing: Timing
     files: tuple[WorkFile, ...] = ()
 
@@ -88,7 +94,7 @@ class RunResult(Generic[T]):
             "output": json_form(self.output),
             "state": self.state,
             "steps": self.steps,
-            "token_usage": self.token_usage.dict(),
+            "token_usage": None if self.token_usage is None else self.token_usage.dict(),
             "timing": self.timing.dict(),
             "files": [file.dict() for file in self.files],
         }

@@ -20,9 +20,17 @@ from sanderling.errors import (
     AgentToolCallError,
     AgentToolExecutionError,
 )
-from sanderling.loop import CallTool, CheckAnswer, Effect, NestedEvent, Notify, Outcome
+from sanderling.loop import (
+    CallTool,
+    CheckAnswer,
+    Effect,
+    NestedEvent,
+    Notify,
+    Outcome,
+    ReplyBrokenOff,
+)
 from sanderling.memory import CallbackRegistry
-from sanderling.messages import ChatMessage
+from sanderling.messages import ChatMessage, plain_messages
 
 from ._control import Control
 from ._limits import Meter
@@ -95,7 +103,10 @@ class Services:
             options["stop_sequences"] = list(effect.stop_sequences)
         if effect.tools:
             options["tools_to_call_from"] = [self.tools[name] for name in effect.tools]
-        return effect.messages[:], options
+        messages = effect.messages[:]
+        if not self.model.takes_tool_messages:
+            messages = plain_messages(messages)
+        return messages, options
 
     def generation_error(self, error: Exception) -> AgentError:
         """Returns what the caller of the run is told when the model could not be asked."""
@@ -104,6 +115,20 @@ class Services:
         return AgentGenerationError(
             f"{type(self.model).__name__} failed with {type(error).__name__}: {text_of(error)}"
         )
+
+    def asked_again(self, error: AgentGenerationError, attempts: int) -> ReplyBrokenOff:
+        """Returns the event for a streamed reply that broke off and is asked for again.
+
+        Args:
+            error: Why it broke off.
+            attempts: How often it was asked for so far.
+
+        Raises:
+            AgentGenerationError: It is not asked for again.
+        """
+        if not error.retryable or attempts >= self.model.stream_attempts:
+            raise error
+        return ReplyBrokenOff(str(error))
 
     def find(self, effect: CallTool) -> tuple[Tool | Member, dict[str, Any]]:
         """Returns the tool of a call, or the member of a `HostObject`, and its checked arguments.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextvars
 import inspect
+import itertools
 import threading
 import time
 from collections import deque
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from sanderling._daemons import DaemonPool
 from sanderling._warn import capture_warnings
-from sanderling.errors import AgentInterruptedError
+from sanderling.errors import AgentGenerationError, AgentInterruptedError
 from sanderling.loop import (
     CallTool,
     CheckAnswer,
@@ -131,12 +132,18 @@ class Performer:
             if not effect.stream:
                 with capture_warnings(self._services.warned):
                     return self._reply(messages, options)
-            deltas = []
-            with closing(self._stream(messages, options)) as stream:
-                while (delta := self._next(stream)) is not None:
-                    deltas.append(delta)
-                    yield delta
-            return agglomerate_stream_deltas(deltas)
+            for attempt in itertools.count(1):
+                deltas: list[ChatMessageStreamDelta] = []
+                try:
+                    with closing(self._stream(messages, options)) as stream:
+                        while (delta := self._next(stream)) is not None:
+                            deltas.append(delta)
+                            yield delta
+                    return agglomerate_stream_deltas(deltas)
+                except AgentGenerationError as error:
+                    if not deltas:  # the model has asked again as often as it may
+                        raise
+                    yield self._services.asked_again(error, attempt)
         except Exception as error:
             raise self._services.generation_error(error) from error
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from sanderling.errors import SandboxError, SandboxUnavailable
 
-from ._backend import FolderBackend
+from ._backend import Checked, FolderBackend
 from ._exchange import Exchange, Settings
 from ._interpreter import no_folder
 from ._outcome import Finished
@@ -112,6 +112,18 @@ class RemoteInterpreter:
         self._exchange.interrupt()
 
     # Starting
+
+    def check(self) -> None:
+        """Looks for what the sandbox needs, as far as that costs nothing; starts nothing.
+
+        Raises:
+            SandboxUnavailable: It is not there.
+            MissingExtraError: A package is not installed.
+        """
+        backend = self._resources.backend
+        if isinstance(backend, Checked):
+            with self._starting():
+                backend.check()
 
     def open(self) -> None:
         """Starts the sandbox now rather than with the first step.
