@@ -44,8 +44,8 @@ class _Missing:
 
 def pretend(platform: str) -> None:
     """Pretends to be on ``"darwin"`` or ``"win32"``, with even fewer modules than those have."""
-    for module in ("ctypes", "ssl", "concurrent.futures.thread", "urllib.request", "uuid"):
-        importlib.import_module(module)
+    for name in ("ctypes", "ssl", "concurrent.futures.thread", "urllib.request", "uuid"):
+        importlib.import_module(name)
     sysconfig.get_config_vars()
     sys.meta_path.insert(0, _Missing())
     for name in _MODULES:

@@ -198,7 +198,7 @@ class AsyncPerformer:
 
     async def _execute(self, effect: ExecuteCode) -> AsyncPerformance:
         interpreter = self._services.interpreter()
-        with heard(self._services.warned):
+        with capture_warnings(self._services.warned):
             await interpreter.aopen()
         answers: list[asyncio.Task[None]] = []
         told: deque[Event] = deque()

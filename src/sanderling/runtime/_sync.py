@@ -206,7 +206,7 @@ class Performer:
 
     def _execute(self, effect: ExecuteCode) -> Performance:
         interpreter = self._services.interpreter()
-        with heard(self._services.warned):
+        with capture_warnings(self._services.warned):
             interpreter.open()
         waiting: list[Future[None]] = []
         told: deque[Event] = deque()

@@ -171,7 +171,7 @@ def test_on_other_systems_a_line_says_what_was_taken(
 ) -> None:
     def stand_in(**settings: Any) -> LocalBackend:
         class Container(LocalBackend):
-            name = "docker"  # type: ignore[assignment]
+            name = "docker"
 
             def start(self) -> Any:
                 monkeypatch.setattr(sys, "platform", "linux")
