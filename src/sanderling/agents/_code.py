@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
     from ._files import FilePath
     from ._prompts import PromptTemplates
 
+# Where code runs by default: a locked process, or the first place with walls that works here.
+_DEFAULT_TYPE = "local" if sys.platform == "linux" else "auto"
+
 
 class CodeAgent(MultiStepAgent):
     """Lets the model write Python, and runs it inside walls that the kernel enforces.
@@ -47,7 +51,8 @@ class CodeAgent(MultiStepAgent):
         executor: Runs the code, in the place of what the next two would make: an executor of this
             library, or of your own; see `PythonExecutor`. It is yours: all runs of the agent share
             it and its variables, and only `cleanup` ends it.
-        executor_type: Where the code runs: ``"local"``, a locked process of this machine;
+        executor_type: Where the code runs: ``"local"``, a locked process of this machine, the
+            default on Linux; ``"auto"``, the default elsewhere, the first place with walls;
             ``"docker"``, a container; ``"wasm"``, Pyodide under Deno; ``"e2b"``, ``"modal"`` or
             ``"blaxel"``, a machine of theirs; or ``"inprocess"``, this very process, without walls,
             for code that you trust.
@@ -77,7 +82,7 @@ class CodeAgent(MultiStepAgent):
         "use_structured_outputs_internally",
     )
     _by_argument = MappingProxyType(
-        {"executor_type": "local", "executor_kwargs": {}, "keep_files": None}
+        {"executor_type": _DEFAULT_TYPE, "executor_kwargs": {}, "keep_files": None}
     )
 
     def __init__(
@@ -88,7 +93,7 @@ class CodeAgent(MultiStepAgent):
         additional_authorized_imports: Sequence[str] | None = None,
         planning_interval: int | None = None,
         executor: PythonExecutor | Callable[..., object] | None = None,
-        executor_type: str = "local",
+        executor_type: str | None = None,
         executor_kwargs: Mapping[str, Any] | None = None,
         max_print_outputs_length: int | None = None,
         stream_outputs: bool = False,
@@ -117,9 +122,9 @@ class CodeAgent(MultiStepAgent):
         )
         if use_e2b_executor:
             executor_type = _type_instead_of_flag(executor_type)
-        if executor is not None and (executor_type != "local" or executor_kwargs):
+        if executor is not None and (executor_type not in (None, "local") or executor_kwargs):
             raise ValueError("executor= says all: leave out executor_type and executor_kwargs")
-        self.executor_type = executor_type
+        self.executor_type = executor_type or _DEFAULT_TYPE
         self.executor_kwargs = dict(executor_kwargs or {})
         self.max_print_outputs_length = max_print_outputs_length
         if keep_files is not None:
@@ -291,8 +296,8 @@ def _pair_of_tags(given: object) -> CodeTags:
     raise ValueError(f'code_block_tags is "markdown" or (opening, closing), not {given!r}')
 
 
-def _type_instead_of_flag(executor_type: str) -> str:
-    if executor_type not in ("local", "e2b"):
+def _type_instead_of_flag(executor_type: str | None) -> str:
+    if executor_type not in (None, "local", "e2b"):
         raise ValueError(f"use_e2b_executor=True contradicts executor_type={executor_type!r}")
     warnings.warn(
         'use_e2b_executor=True is now written executor_type="e2b"', DeprecationWarning, stacklevel=3

@@ -153,7 +153,7 @@ def _parser() -> argparse.ArgumentParser:
     agent.add_argument(
         "--executor-type",
         choices=("local", "docker", "wasm", "auto", "e2b", "modal", "blaxel", "inprocess"),
-        default="local",
+        default="local" if sys.platform == "linux" else "auto",
         help="where code runs: in a locked process, a container, WebAssembly, the first of those "
         "that works, a machine of a provider, or unprotected here (default: %(default)s)",
     )

@@ -206,6 +206,8 @@ class AsyncPerformer:
 
     async def _execute(self, effect: ExecuteCode) -> AsyncPerformance:
         interpreter = self._services.interpreter()
+        with capture_warnings(self._services.warned):
+            await interpreter.aopen()
         answers: list[asyncio.Task[None]] = []
         told: deque[Event] = deque()
         result: CodeResult | None = None

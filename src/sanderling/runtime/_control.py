@@ -32,7 +32,10 @@ if TYPE_CHECKING:
     from ._drivers import AsyncPerform, AsyncPerformance, AsyncWork, Perform, Performance
 
 _INSTANT = (Now, Notify)  # callbacks are the caller's own code: they are not broken off
-_SIGNAL = signal.SIGURG  # ignored by default, and hardly anybody's
+_SIGNAL: signal.Signals | None = getattr(signal, "SIGURG", None)
+"""Ignored by default, and hardly anybody's; Windows has none."""
+CAN_BREAK = _SIGNAL is not None and hasattr(signal, "pthread_kill")
+"""Whether this system has what breaks off work that blocks the main thread."""
 _PAUSE = 0.02  # seconds between two tries to end what is in progress
 _SWALLOWING = ("_weakrefset", "weakref")  # run by the garbage collector, amid anything
 _CLEANING = 3.0  # seconds that the broken work has to clean up, before it is broken again
@@ -235,7 +238,7 @@ class Control:
         for ident in list(self._threads):
             if ident != _MAIN:
                 cancel_wait(ident)
-            elif _listening:
+            elif _listening and _SIGNAL is not None:
                 signal.pthread_kill(ident, _SIGNAL)
         for wake in list(self._wakers):
             wake()
@@ -274,6 +277,8 @@ def listen() -> None:
     global _listening  # noqa: PLW0603 - a signal has one handler for the whole process
     if _listening or threading.current_thread() is not threading.main_thread():
         return
+    if _SIGNAL is None or not CAN_BREAK:
+        return  # a model or a tool that blocks this thread is waited for
     if signal.getsignal(_SIGNAL) in (signal.SIG_DFL, signal.SIG_IGN):
         signal.signal(_SIGNAL, _on_signal)
         _listening = True

@@ -31,7 +31,7 @@ from sanderling.loop import (
 from sanderling.messages import agglomerate_stream_deltas
 from sanderling.sandbox import CodeResult, Printed, ToolRequest
 
-from ._control import listen
+from ._control import CAN_BREAK, listen
 from ._delegates import Delegate
 from ._drivers import drive
 from ._policies import Consult, under
@@ -213,6 +213,8 @@ class Performer:
 
     def _execute(self, effect: ExecuteCode) -> Performance:
         interpreter = self._services.interpreter()
+        with capture_warnings(self._services.warned):
+            interpreter.open()
         waiting: list[Future[None]] = []
         told: deque[Event] = deque()
         with (
@@ -266,9 +268,9 @@ class Performer:
 def _breakable() -> bool:
     """Returns whether a stopped run can break off whatever this thread waits for.
 
-    In other threads models are asked through the private event loop, where they can be cancelled.
+    Where it cannot, models are asked through the private event loop, where they can be cancelled.
     """
-    return threading.current_thread() is threading.main_thread()
+    return CAN_BREAK and threading.current_thread() is threading.main_thread()
 
 
 def _told(effect: Effect) -> Performance:

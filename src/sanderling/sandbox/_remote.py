@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import sys
 import weakref
 from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -83,10 +84,10 @@ class RemoteInterpreter:
     def work_files(self) -> WorkFiles:
         """The files of the work folder. See `Interpreter.work_files`."""
         backend = self._resources.backend
-        if not isinstance(backend, FolderBackend):
+        if sys.platform != "linux" or not isinstance(backend, FolderBackend):
             raise SandboxError(no_folder(backend.name))
         if self._work_files is None:
-            from ._work_files import WorkFiles  # it is of POSIX alone
+            from ._work_files import WorkFiles  # it is of Linux alone
 
             self._work_files = WorkFiles(backend)
         return self._work_files
