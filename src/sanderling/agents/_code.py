@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from sanderling.console import RunPrinter
-from sanderling.loop import CodeAction, CodeTags
+from sanderling.loop import MAX_LOGS, CodeAction, CodeTags
 from sanderling.sandbox import BASE_BUILTIN_MODULES, ToolSpec
 
 from ._base import MultiStepAgent
@@ -57,7 +57,8 @@ class CodeAgent(MultiStepAgent):
             ``"blaxel"``, a machine of theirs; or ``"inprocess"``, this very process, without walls,
             for code that you trust.
         executor_kwargs: Settings of the executor, such as ``timeout_seconds``.
-        max_print_outputs_length: How many characters a step may print; the rest is cut out.
+        max_print_outputs_length: How many characters a step may print, 50,000 by default; the rest
+            is cut out.
         code_block_tags: The marks around code: ``"markdown"`` or ``(opening, closing)``; by default
             those of the model's profile, else ``<code>`` and ``</code>``.
         use_structured_outputs_internally: Make the model reply with a JSON object of thought and
@@ -196,7 +197,12 @@ class CodeAgent(MultiStepAgent):
 
     def _action(self) -> Action:
         structured = self.use_structured_outputs_internally
-        action = CodeAction(self._tags, stream=self.stream_outputs, structured=structured)
+        action = CodeAction(
+            self._tags,
+            stream=self.stream_outputs,
+            structured=structured,
+            max_logs=self._max_logs,
+        )
         options: dict[str, Any] = {} if self.grammar is None else {"grammar": self.grammar}
         if (profile := self._profile) is None:
             return replace(action, options=options)
@@ -205,6 +211,12 @@ class CodeAgent(MultiStepAgent):
             options.setdefault("grammar", grammar)
         options = {**profile.options, **options}
         return replace(action, stop_sequences=profile.stop_sequences, options=options)
+
+    @property
+    def _max_logs(self) -> int | None:
+        if self._has_parallel:  # it is our own sandbox, which has cut what was printed
+            return None
+        return self.max_print_outputs_length or MAX_LOGS
 
     @property
     def python_executor(self) -> PythonExecutor:

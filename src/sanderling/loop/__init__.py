@@ -1,6 +1,6 @@
 """The agent loop: generators without I/O, which yield effects (what they need) and events."""
 
-from ._actions import Action, answer_in, shorten
+from ._actions import MAX_LOGS, Action, answer_in, shorten
 from ._answers import AnswerType
 from ._code_action import CodeAction
 from ._effects import (
@@ -37,6 +37,7 @@ from ._run import Run, RunResult
 from ._tool_action import ToolAction
 
 __all__ = [
+    "MAX_LOGS",
     "Action",
     "ActionOutput",
     "AnswerType",
