@@ -253,12 +253,12 @@ class CodeAgent(MultiStepAgent):
     def _check_place(self, conversation: Conversation) -> None:
         if conversation.interpreter is not None or self.executor is not None:
             return
-        if self.executor_type not in ("local", "inprocess"):
-            from sanderling.sandbox import InterpreterExecutor
+        from sanderling.sandbox import InterpreterExecutor
 
-            self._interpreter(conversation)
-            if isinstance(conversation.executor, InterpreterExecutor):
-                conversation.executor.check()
+        self._interpreter(conversation)
+        if isinstance(conversation.executor, InterpreterExecutor):
+            conversation.executor.check()
+            conversation.executor.start_soon()
 
     def _interpreter(self, conversation: Conversation) -> Interpreter:
         if conversation.interpreter is None:
