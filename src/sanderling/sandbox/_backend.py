@@ -37,6 +37,14 @@ class Checked(Protocol):
 
 
 @runtime_checkable
+class LateInterrupts(Protocol):
+    """A kernel whose interrupts take a way of their own, and may come after its step has ended."""
+
+    def await_interrupts(self) -> bool:
+        """Waits until they have arrived; returns whether there were any since the last call."""
+
+
+@runtime_checkable
 class StartsEarly(Protocol):
     """What can be started before it is needed."""
 

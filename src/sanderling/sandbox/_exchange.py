@@ -19,6 +19,7 @@ from sanderling.errors import (
 )
 
 from . import kernel
+from ._backend import LateInterrupts
 from ._clock import StepClock
 from ._host_values import HostValues
 from ._interpreter import CodeResult, ToolRequest, ToolSpec
@@ -190,9 +191,12 @@ class Exchange:
             SandboxLimitExceeded: No step may run any more.
             InterpreterError: It is no text that can be sent.
         """
+        link = self._resources.link
+        late = isinstance(link, LateInterrupts) and link.await_interrupts()
         with self.lock:
             try:
-                buffers = self._session.execute(next(self._steps), code, forget=self._late)
+                forget = self._late or late
+                buffers = self._session.execute(next(self._steps), code, forget=forget)
             except kernel.CodecError as error:
                 raise InterpreterError(f"the code cannot enter the sandbox: {error}") from error
             if refusal := self._watch.start_step():
@@ -200,9 +204,9 @@ class Exchange:
             self._clock = StepClock(self._settings.timeout_seconds, self._resources.backend.grace)
             self._limits = StepLimits(self._settings.timeout_seconds)
             self._interrupts, self._late = 0, False
-        link = self._resources.copyable
-        if link is not None:
-            self._resources.checkpoint.before_step(link, wire.send)
+        copyable = self._resources.copyable
+        if copyable is not None:
+            self._resources.checkpoint.before_step(copyable, wire.send)
         wire.send(buffers)
 
     def _new_watch(self) -> StepWatch:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 _START = 120.0
 _FAREWELL = 3.0
+_SENDING = 5.0  # seconds that the engine has to send a signal
 _ENGINE_FAILED, _NOT_EXECUTABLE, _NOT_FOUND = 125, 126, 127  # exit statuses of `docker run`
 _WAYS_OUT = (
     "Ways out: a Docker engine that the command `docker version` reaches, or host=; an image with "
@@ -70,6 +71,15 @@ class DockerLink:
     def interrupt(self) -> None:
         """Sends SIGINT, without waiting for the engine."""
         self._signals.append(self._docker.start("kill", "--signal=INT", self._name))
+
+    def await_interrupts(self) -> bool:
+        """Waits until the engine has sent the signals; returns whether there were any."""
+        were_any = bool(self._signals)
+        for sender in self._signals:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                sender.wait(_SENDING)
+        self._signals = [sender for sender in self._signals if sender.poll() is None]
+        return were_any
 
     def kill(self) -> str:
         """Ends the kernel: its guard sees standard input end. Tells how, if it did so before.
