@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from .loop import ModelReply as ModelReply
     from .loop import NestedEvent as NestedEvent
     from .loop import PlanningStarted as PlanningStarted
-    from .loop import RunResult as RunResult
     from .loop import RunStarted as RunStarted
     from .loop import StepStarted as StepStarted
     from .loop import ToolOutput as ToolOutput
@@ -100,7 +99,11 @@ if TYPE_CHECKING:
     from .runtime import Deny as Deny
     from .runtime import Edit as Edit
     from .runtime import Price as Price
+    from .runtime import Run as Run
+    from .runtime import RunContext as RunContext
     from .runtime import RunLimits as RunLimits
+    from .runtime import RunResult as RunResult
+    from .runtime import Session as Session
     from .sandbox import BlaxelExecutor as BlaxelExecutor
     from .sandbox import CodeOutput as CodeOutput
     from .sandbox import DockerExecutor as DockerExecutor
@@ -211,7 +214,9 @@ __getattr__, __dir__, __all__ = lazy(
         "RecordingModel": ".models",
         "RetryPolicy": ".models",
         "RunLimits": ".runtime",
-        "RunResult": ".loop",
+        "Run": ".runtime",
+        "RunContext": ".runtime",
+        "RunResult": ".runtime",
         "RunStarted": ".loop",
         "SandboxCrashed": ".errors",
         "SandboxError": ".errors",
@@ -221,6 +226,7 @@ __getattr__, __dir__, __all__ = lazy(
         "SandboxValue": ".sandbox",
         "SandboxViolation": ".errors",
         "ScriptedModel": ".models",
+        "Session": ".runtime",
         "StepStarted": ".loop",
         "SystemPromptStep": ".memory",
         "TaskStep": ".memory",

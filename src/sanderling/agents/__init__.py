@@ -7,7 +7,6 @@ from sanderling._lazy import lazy
 if TYPE_CHECKING:
     from sanderling.console import YELLOW_HEX as YELLOW_HEX
     from sanderling.loop import ActionOutput as ActionOutput
-    from sanderling.loop import RunResult as RunResult
     from sanderling.loop import ToolOutput as ToolOutput
     from sanderling.memory import ActionStep as ActionStep
     from sanderling.memory import FinalAnswerStep as FinalAnswerStep
@@ -15,10 +14,11 @@ if TYPE_CHECKING:
     from sanderling.memory import SystemPromptStep as SystemPromptStep
     from sanderling.memory import TaskStep as TaskStep
     from sanderling.memory import ToolCall as ToolCall
+    from sanderling.runtime import FinalText as FinalText
+    from sanderling.runtime import RunResult as RunResult
 
-    from ._base import MultiStepAgent as MultiStepAgent
-    from ._by_hand import FinalText as FinalText
-    from ._code import CodeAgent as CodeAgent
+    from ._agent import MultiStepAgent as MultiStepAgent
+    from ._code_agent import CodeAgent as CodeAgent
     from ._managed_agent import ManagedAgent as ManagedAgent
     from ._old_helpers import AGENT_REGISTRY as AGENT_REGISTRY
     from ._old_helpers import StreamEvent as StreamEvent
@@ -36,12 +36,13 @@ if TYPE_CHECKING:
     from ._prompts import ManagedAgentPromptTemplate as ManagedAgentPromptTemplate
     from ._prompts import PlanningPromptTemplate as PlanningPromptTemplate
     from ._prompts import PromptTemplates as PromptTemplates
-    from ._tool_calling import ToolCallingAgent as ToolCallingAgent
+    from ._tool_calling_agent import ToolCallingAgent as ToolCallingAgent
 
 __getattr__, __dir__, __all__ = lazy(
     __name__,
     {
-        **dict.fromkeys(("ActionOutput", "RunResult", "ToolOutput"), "sanderling.loop"),
+        **dict.fromkeys(("ActionOutput", "ToolOutput"), "sanderling.loop"),
+        **dict.fromkeys(("FinalText", "RunResult"), "sanderling.runtime"),
         **dict.fromkeys(
             (
                 "ActionStep",
@@ -55,18 +56,17 @@ __getattr__, __dir__, __all__ = lazy(
         ),
         "AGENT_REGISTRY": "._old_helpers",
         "AgentStepLog": "._old_names",
-        "CodeAgent": "._code",
+        "CodeAgent": "._code_agent",
         "DEFAULT_TOOL_DESCRIPTION_TEMPLATE": "._old_prompts",
         "EMPTY_PROMPT_TEMPLATES": "._prompts",
         "FinalAnswerPromptTemplate": "._prompts",
-        "FinalText": "._by_hand",
         "ManagedAgent": "._managed_agent",
         "ManagedAgentPromptTemplate": "._prompts",
-        "MultiStepAgent": "._base",
+        "MultiStepAgent": "._agent",
         "PlanningPromptTemplate": "._prompts",
         "PromptTemplates": "._prompts",
         "StreamEvent": "._old_helpers",
-        "ToolCallingAgent": "._tool_calling",
+        "ToolCallingAgent": "._tool_calling_agent",
         "YELLOW_HEX": "sanderling.console",
         "format_prompt_with_managed_agents_descriptions": "._old_prompts",
         "format_prompt_with_tools": "._old_prompts",

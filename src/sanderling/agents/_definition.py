@@ -6,34 +6,28 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Never, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Never, Self, TypeAlias, cast
 
+from sanderling._arguments import at_least_one, require_callables, require_list
 from sanderling.console import AgentLogger, LogLevel, RunPrinter
 from sanderling.loop import AnswerType
 from sanderling.memory import CallbackRegistry, calls_as_text
 from sanderling.messages import ChatMessage, MessageRole
 from sanderling.models import as_model
+from sanderling.runtime import as_limits
 from sanderling.tools import FinalAnswerTool
 
-from ._form import agent_form, agent_from
-from ._governance import as_limits, governance
-from ._managed import delegates
+from ._agent_tool import agent_tools
 from ._old_prompts import Described, check_says, old_tags
-from ._parts import (
-    as_agents,
-    at_least_one,
-    check_name,
-    functions,
-    listed,
-    named_tools,
-    refuse_unknown,
-)
-from ._plans import planning
+from ._planning import planning
+from ._policies import run_policies
 from ._prompts import PromptTemplates, checked_templates, load_templates, render
-from ._recall import RecallTool
+from ._recall_tool import RecallTool
+from ._serialization import agent_form, agent_from
+from ._validation import check_name, named_tools, refuse_unknown
 
 if TYPE_CHECKING:
-    from sanderling.loop import Action, Planning, Run
+    from sanderling.loop import Action, Planning, RunState
     from sanderling.memory import ActionStep, Compaction, StepCallbacks
     from sanderling.messages import JSONObject
     from sanderling.models import Model
@@ -45,12 +39,13 @@ if TYPE_CHECKING:
     )
     from sanderling.tools import Tool
 
-    from ._base import MultiStepAgent
+    from ._agent import MultiStepAgent
     from ._managed_agent import ManagedAgent
-    from ._reading import ToolParser
+
+ToolParser: TypeAlias = Callable[[str], Any]
 
 
-class Definition(ABC):
+class AgentDefinition(ABC):
     """All of an agent that no run changes. Its arguments are described at `MultiStepAgent`."""
 
     _templates_name = "toolcalling_agent"
@@ -127,14 +122,14 @@ class Definition(ABC):
         schema = None if self._answer_type is None else self._answer_type.schema
         final_answer = FinalAnswerTool(schema)
         self.limits = as_limits(limits)
-        self._governance = governance(approve, policies, history_processors)
-        recall = [RecallTool()] if self._governance.forgets else []
+        self._policies = run_policies(approve, policies, history_processors)
+        recall = [RecallTool()] if self._policies.compacts else []
         self.tools = named_tools(
-            [*listed("tools", tools), *recall],
+            [*require_list("tools", tools), *recall],
             [*(self._base_tools() if add_base_tools else ()), final_answer],
         )
-        self._delegates = delegates(as_agents(managed_agents))
-        if both := self.tools.keys() & self._delegates.keys():
+        self._agent_tools = agent_tools(managed_agents)
+        if both := self.tools.keys() & self._agent_tools.keys():
             raise ValueError(
                 f"a tool and a managed agent are both called {min(both)!r}; rename one of them"
             )
@@ -142,7 +137,7 @@ class Definition(ABC):
         self.max_steps = max_steps
         self.step_callbacks = step_callbacks
         self.planning_interval = at_least_one("planning_interval", planning_interval)
-        self.final_answer_checks = functions("final_answer_checks", final_answer_checks)
+        self.final_answer_checks = require_callables("final_answer_checks", final_answer_checks)
         self.name: str | None = check_name(name)
         self.description: str | None = description
         self.provide_run_summary = provide_run_summary
@@ -194,22 +189,22 @@ class Definition(ABC):
     @property
     def managed_agents(self) -> Mapping[str, MultiStepAgent]:
         """The agents that this one may call, by name; they are given to the constructor."""
-        return MappingProxyType({name: one.agent for name, one in self._delegates.items()})
+        return MappingProxyType({name: tool.agent for name, tool in self._agent_tools.items()})
 
     @property
     def approve(self) -> ApprovalPolicy | None:
         """What is asked before code is run and tools are called."""
-        return self._governance.approve
+        return self._policies.approve
 
     @property
     def policies(self) -> Sequence[Policy]:
         """What is around all that a run does."""
-        return self._governance.policies
+        return self._policies.policies
 
     @property
     def history_processors(self) -> Sequence[Compaction | MessageProcessor]:
         """What is done to the messages before each model call."""
-        return self._governance.history_processors
+        return self._policies.history_processors
 
     @property
     def verbosity_level(self) -> LogLevel:
@@ -256,7 +251,7 @@ class Definition(ABC):
             ValueError: A class or a tool that the form names is not there, or the form sets what
                 only an argument may.
         """
-        return agent_from(cls, data, overrides)
+        return agent_from(cls, AgentDefinition, data, overrides)
 
     def _base_tools(self) -> list[Tool]:
         """Returns what `add_base_tools` adds."""
@@ -274,7 +269,7 @@ class Definition(ABC):
         template = self.prompt_templates["system_prompt"]
         return {
             "tools": tools,
-            "managed_agents": self._delegates,
+            "managed_agents": self._agent_tools,
             "custom_instructions": self.instructions,
             **old_tags(template, self.tools, self.managed_agents, form),
         }
@@ -282,7 +277,7 @@ class Definition(ABC):
     def _action(self) -> Action:
         """Returns what a step does, where the method `step` is as it was."""
 
-        def act(run: Run, step: ActionStep) -> Never:
+        def act(run: RunState, step: ActionStep) -> Never:
             raise NotImplementedError(
                 f"{type(self).__name__} does not say what a step does: give it a method "
                 "step(self, memory_step), or derive it from CodeAgent or ToolCallingAgent"
@@ -295,11 +290,11 @@ class Definition(ABC):
             interval,
             self.prompt_templates["planning"],
             self.tools,
-            self._delegates,
+            self._agent_tools,
             stream=self.stream_outputs,
         )
 
-    def _forced_answer(self, run: Run) -> list[ChatMessage]:
+    def _forced_answer(self, run: RunState) -> list[ChatMessage]:
         templates = self.prompt_templates["final_answer"]
         before = render(templates["pre_messages"])
         after = render(templates["post_messages"], task=run.task)

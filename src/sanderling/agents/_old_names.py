@@ -7,7 +7,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, MutableSequence, Sequence
 from typing import TYPE_CHECKING, overload
 
+from sanderling._show import quoted
 from sanderling.console import Monitor
+from sanderling.errors import AgentParsingError
 from sanderling.memory import (
     ActionStep,
     AgentMemory,
@@ -156,6 +158,35 @@ class OldNames(ABC):
         """Returns the JSON form of the system prompt and all steps."""
         _warn("agent.get_succinct_logs()", "agent.memory.get_succinct_steps()")
         return [self.memory.system_prompt.dict(), *self.memory.get_succinct_steps()]
+
+    def extract_action(
+        self,
+        model_output: str | None = None,
+        split_token: str = "",
+        *,
+        llm_output: str | None = None,
+    ) -> tuple[str, str]:
+        """Splits a reply into the reasoning and the action that follows `split_token`.
+
+        Args:
+            model_output: The reply.
+            split_token: What stands before the action.
+            llm_output: The reply, by the name that it had in smolagents 1.4.
+
+        Raises:
+            AgentParsingError: The token is not there.
+            TypeError: There is no reply, or no token.
+        """
+        if model_output is None:
+            model_output = llm_output
+        if model_output is None or not split_token:
+            raise TypeError("extract_action() takes a model_output and a split_token")
+        rationale, found, action = model_output.rpartition(split_token)
+        if not found:
+            raise AgentParsingError(
+                f"The reply has no {split_token!r} before its action. {quoted(model_output)}"
+            )
+        return rationale.rpartition(split_token)[2].strip(), action.strip()
 
 
 def _warn(old: str, new: str) -> None:

@@ -15,16 +15,18 @@ if TYPE_CHECKING:
     from sanderling.memory import ActionStep
     from sanderling.messages import ChatMessage
 
-    from ._run import Run
+    from ._state import RunState
 
 Acting: TypeAlias = Generator[Effect | Event, Any, ActionOutput]
-Action: TypeAlias = "Callable[[Run, ActionStep], Acting]"
+Action: TypeAlias = "Callable[[RunState, ActionStep], Acting]"
 
 MAX_OBSERVATION = 20_000
 STOPS = ("Observation:", "Calling tools:")
 
 
-def ask(run: Run, step: ActionStep, **request: Any) -> Generator[Effect | Event, Any, ChatMessage]:
+def ask(
+    run: RunState, step: ActionStep, **request: Any
+) -> Generator[Effect | Event, Any, ChatMessage]:
     """Asks the model for the action of a step, and notes what it was sent and what it cost."""
     history = run.memory.messages()
     step.model_input_messages = history

@@ -43,6 +43,11 @@ class FallbackModel(Model):
         super().__init__(model_id=self.models[0].model_id)
         self.profile = self.models[0].profile
 
+    @property
+    def prefers_async(self) -> bool:
+        """Whether one of the models does."""
+        return any(model.prefers_async for model in self.models)
+
     def generate(self, messages: Sequence[MessageLike], *args: Any, **kwargs: Any) -> ChatMessage:
         """Answers a conversation.
 

@@ -11,24 +11,34 @@ if TYPE_CHECKING:
     from ._approval import ApprovalRequest as ApprovalRequest
     from ._approval import Deny as Deny
     from ._approval import Edit as Edit
-    from ._async import AsyncPerformer as AsyncPerformer
-    from ._control import Control as Control
-    from ._delegates import Delegate as Delegate
-    from ._delegates import Errand as Errand
+    from ._async import AsyncEffectHandler as AsyncEffectHandler
+    from ._cancel import CancelScope as CancelScope
+    from ._children import ChildRunTool as ChildRunTool
+    from ._context import RunContext as RunContext
+    from ._definition import Definition as Definition
+    from ._definition import EventHandler as EventHandler
+    from ._definition import RunningAgent as RunningAgent
+    from ._definition import RunOptions as RunOptions
+    from ._definition import RunSettings as RunSettings
+    from ._definition import Sandbox as Sandbox
     from ._drivers import Done as Done
     from ._drivers import adrive as adrive
     from ._drivers import drive as drive
+    from ._history import HistoryPolicy as HistoryPolicy
     from ._history import MessageProcessor as MessageProcessor
-    from ._history import Processed as Processed
-    from ._limits import Meter as Meter
     from ._limits import Price as Price
     from ._limits import RunLimits as RunLimits
-    from ._limits import time_limit as time_limit
-    from ._policies import Consult as Consult
+    from ._limits import UsageLimiter as UsageLimiter
+    from ._limits import as_limits as as_limits
+    from ._manual import FinalText as FinalText
+    from ._manual import ManualControl as ManualControl
+    from ._policies import CallHost as CallHost
     from ._policies import Policy as Policy
     from ._policies import Scope as Scope
-    from ._services import Services as Services
-    from ._sync import Performer as Performer
+    from ._result import RunResult as RunResult
+    from ._run import Run as Run
+    from ._session import Session as Session
+    from ._sync import EffectHandler as EffectHandler
 
 __getattr__, __dir__, __all__ = lazy(
     __name__,
@@ -37,25 +47,35 @@ __getattr__, __dir__, __all__ = lazy(
         "Approval": "._approval",
         "ApprovalPolicy": "._approval",
         "ApprovalRequest": "._approval",
-        "AsyncPerformer": "._async",
-        "Consult": "._policies",
-        "Control": "._control",
-        "Delegate": "._delegates",
+        "AsyncEffectHandler": "._async",
+        "CallHost": "._policies",
+        "CancelScope": "._cancel",
+        "ChildRunTool": "._children",
+        "Definition": "._definition",
         "Deny": "._approval",
         "Done": "._drivers",
         "Edit": "._approval",
-        "Errand": "._delegates",
+        "EffectHandler": "._sync",
+        "EventHandler": "._definition",
+        "FinalText": "._manual",
+        "HistoryPolicy": "._history",
+        "ManualControl": "._manual",
         "MessageProcessor": "._history",
-        "Meter": "._limits",
-        "Performer": "._sync",
         "Policy": "._policies",
         "Price": "._limits",
-        "Processed": "._history",
+        "Run": "._run",
+        "RunContext": "._context",
         "RunLimits": "._limits",
+        "RunOptions": "._definition",
+        "RunResult": "._result",
+        "RunSettings": "._definition",
+        "RunningAgent": "._definition",
+        "Sandbox": "._definition",
         "Scope": "._policies",
-        "Services": "._services",
+        "Session": "._session",
+        "UsageLimiter": "._limits",
         "adrive": "._drivers",
+        "as_limits": "._limits",
         "drive": "._drivers",
-        "time_limit": "._limits",
     },
 )

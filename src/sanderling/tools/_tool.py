@@ -147,11 +147,11 @@ class Tool(BaseTool):
         result = self._run(arguments)
         return _wait_for(_finish(result)) if _is_pending(result) else result
 
-    def begin_here(self, arguments: Mapping[str, object]) -> object:
-        """Calls a sync tool in this thread, with arguments that `validate_arguments` returned.
+    def begin(self, arguments: Mapping[str, object]) -> object:
+        """Calls the tool in this thread, with arguments that `validate_arguments` returned.
 
         Returns:
-            The result; an awaitable where the tool turns out to be an async one.
+            The result; an awaitable where the tool is async.
         """
         return self._run(arguments)
 

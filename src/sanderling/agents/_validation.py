@@ -1,22 +1,19 @@
-"""What agents are made of: checked and named."""
+"""Checks of what agents are made with."""
 
 from __future__ import annotations
 
 import difflib
 import inspect
 import keyword
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from sanderling.tools import as_tool
 
-from ._managed_agent import ManagedAgent
-from ._recall import RecallTool
+from ._recall_tool import RecallTool
 
 if TYPE_CHECKING:
     from sanderling.tools import Tool
-
-    from ._base import MultiStepAgent
 
 
 def check_name(name: object) -> str | None:
@@ -56,49 +53,10 @@ def refuse_unknown(agent_class: type, given: Iterable[str]) -> None:
         )
 
 
-def is_overridden(agent: object, method: str, base: type) -> bool:
-    """Tells whether an agent, or its class, has another method than `base`."""
-    found = getattr(agent, method)
-    return getattr(found, "__func__", found) is not getattr(base, method)
-
-
-def at_least_one(name: str, number: object) -> int | None:
-    """Returns a setting that counts something.
-
-    Raises:
-        ValueError: It is no whole number, or less than one.
-    """
-    if number is None:
-        return None
-    if not isinstance(number, int) or number < 1:
-        raise ValueError(f"{name} must be at least 1, not {number!r}")
-    return number
-
-
-def listed(name: str, given: object) -> list[Any]:
-    """Returns the things of an argument that takes a list of them.
-
-    Raises:
-        TypeError: It is a single thing, such as a text, whose letters nobody means.
-    """
-    if given is None:
-        return []
-    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
-        raise TypeError(f"{name} is a list: write {name}=[...], not a {type(given).__name__}")
-    return list(given)
-
-
-def functions(name: str, given: object) -> list[Callable[..., Any]]:
-    """Returns the functions of an argument that takes a list of them.
-
-    Raises:
-        TypeError: It is no list, or one of them cannot be called.
-    """
-    found = listed(name, given)
-    for one in found:
-        if not callable(one):
-            raise TypeError(f"{name} takes what can be called; {type(one).__name__} cannot be")
-    return found
+def defines(agent: object, method: str, base: type) -> bool:
+    """Tells whether an agent, or a class of it below `base`, has a method of its own."""
+    below = type(agent).__mro__[: type(agent).__mro__.index(base)]
+    return method in vars(agent) or any(method in vars(kind) for kind in below)
 
 
 def named_tools(
@@ -127,19 +85,3 @@ def named_tools(
     for tool in more:
         named.setdefault(tool.name, tool)
     return named
-
-
-def as_agents(
-    agents: Iterable[MultiStepAgent | ManagedAgent] | Mapping[str, MultiStepAgent] | None,
-) -> list[MultiStepAgent]:
-    """Returns managed agents, those of the old kind as what they stand for.
-
-    Raises:
-        TypeError: Something is no agent.
-    """
-    given = agents.values() if isinstance(agents, Mapping) else listed("managed_agents", agents)
-    made = [one.as_agent() if isinstance(one, ManagedAgent) else one for one in given]
-    for agent in made:
-        if not hasattr(agent, "run"):
-            raise TypeError(f"a managed agent must be an agent, not {type(agent).__name__}")
-    return made

@@ -8,24 +8,26 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, cast
 
+from sanderling._arguments import require_list
 from sanderling.console import RunPrinter
 from sanderling.loop import CodeAction, CodeTags
+from sanderling.runtime import Sandbox
 from sanderling.sandbox import BASE_BUILTIN_MODULES, ToolSpec
 
-from ._base import MultiStepAgent
-from ._governance import with_memory
-from ._parts import listed
+from ._agent import MultiStepAgent
+from ._policies import with_memory
 from ._prompts import render
+from ._validation import defines
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from sanderling.loop import Action
+    from sanderling.memory import AgentMemory
     from sanderling.models import Model
-    from sanderling.sandbox import Interpreter, PythonExecutor
+    from sanderling.sandbox import PythonExecutor
     from sanderling.tools import Tool
 
-    from ._conversation import Conversation
     from ._prompts import PromptTemplates
 
 
@@ -95,7 +97,7 @@ class CodeAgent(MultiStepAgent):
         if use_structured_outputs_internally:
             self._templates_name = "structured_code_agent"
         self.use_structured_outputs_internally = use_structured_outputs_internally
-        self.additional_authorized_imports: list[str] = listed(
+        self.additional_authorized_imports: list[str] = require_list(
             "additional_authorized_imports", additional_authorized_imports
         )
         super().__init__(
@@ -123,7 +125,7 @@ class CodeAgent(MultiStepAgent):
                     "by itself: use one of Sanderling's executors, or executor_type="
                 )
         self._tags = self._chosen_tags(code_block_tags)
-        if executor is None and type(self).create_python_executor is _create_python_executor:
+        if executor is None and not self._makes_own_executor:
             self.create_python_executor().cleanup()  # starts nothing: tells now what cannot work
 
     @property
@@ -150,10 +152,14 @@ class CodeAgent(MultiStepAgent):
         )
 
     @property
+    def _makes_own_executor(self) -> bool:
+        return defines(self, "create_python_executor", CodeAgent)
+
+    @property
     def _has_parallel(self) -> bool:
         """Whether code surely has the function `parallel`; executors of others need not have it."""
         if self.executor is None:
-            return type(self).create_python_executor is _create_python_executor
+            return not self._makes_own_executor
         from sanderling.sandbox import InterpreterExecutor
 
         return isinstance(self.executor, InterpreterExecutor)
@@ -162,8 +168,7 @@ class CodeAgent(MultiStepAgent):
     def _is_shut_off(self) -> bool:
         """Whether code surely reaches nothing but its work folder and the tools."""
         if self.executor is None:
-            ours = type(self).create_python_executor is _create_python_executor
-            return ours and self.executor_type in _SHUT_OFF
+            return not self._makes_own_executor and self.executor_type in _SHUT_OFF
         from sanderling.sandbox import DockerExecutor, LocalPythonExecutor, WasmExecutor
 
         return isinstance(self.executor, LocalPythonExecutor | DockerExecutor | WasmExecutor)
@@ -188,9 +193,7 @@ class CodeAgent(MultiStepAgent):
     @property
     def python_executor(self) -> PythonExecutor:
         """What runs the code of the conversation: with its variables, and with the tools."""
-        conversation = self._current
-        self._interpreter(conversation)
-        return cast("PythonExecutor", conversation.executor)
+        return cast("PythonExecutor", self._current.sandbox().executor)
 
     def create_python_executor(self) -> PythonExecutor:
         """Makes what runs the code of one conversation. Subclasses may make something else."""
@@ -209,31 +212,21 @@ class CodeAgent(MultiStepAgent):
         if cleanup is not None:
             cleanup()
 
-    def _interpreter(self, conversation: Conversation) -> Interpreter:
-        if conversation.interpreter is None:
-            from sanderling.sandbox import interpreter_of
+    def create_sandbox(self, memory: AgentMemory) -> Sandbox:
+        """Makes the place where the code of a session runs, with the tools. See `Definition`."""
+        from sanderling.sandbox import interpreter_of
 
-            conversation.shared = self.executor is not None
-            conversation.executor = self.executor or self.create_python_executor()
-            mine = with_memory(self.tools, conversation.memory)
-            callables: dict[str, Any] = {**mine, **self._delegates}
-            specs = [
-                *(ToolSpec.of(t.name, t.signature, t.description) for t in self.tools.values()),
-                *(
-                    ToolSpec.of(one.name, one.code_signature, one.description)
-                    for one in self._delegates.values()
-                ),
-            ]
-            conversation.interpreter = interpreter_of(conversation.executor, specs, callables)
-        unsent = {
-            name: value
-            for name, value in conversation.state.items()
-            if name not in conversation.sent or conversation.sent[name] is not value
-        }
-        if unsent:
-            conversation.interpreter.set_variables(unsent)
-            conversation.sent.update(unsent)
-        return conversation.interpreter
+        executor = self.executor or self.create_python_executor()
+        specs = [
+            *(ToolSpec.of(t.name, t.signature, t.description) for t in self.tools.values()),
+            *(
+                ToolSpec.of(tool.name, tool.code_signature, tool.description)
+                for tool in self._agent_tools.values()
+            ),
+        ]
+        callables = {**with_memory(self.tools, memory), **self._agent_tools}
+        interpreter = interpreter_of(executor, specs, callables)
+        return Sandbox(executor, interpreter, is_shared=self.executor is not None)
 
     def _printer(self) -> RunPrinter:
         return RunPrinter(self.logger, code_marks=[self._tags.opening])
@@ -246,7 +239,6 @@ class CodeAgent(MultiStepAgent):
         return CodeTags() if given is None else _pair_of_tags(given)
 
 
-_create_python_executor = CodeAgent.create_python_executor
 _SHUT_OFF = ("auto", "docker", "local", "wasm")
 
 

@@ -1,0 +1,567 @@
+"""What all agents share: the doors through which a definition is run."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
+from contextlib import aclosing, closing
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, overload
+
+from sanderling.console import LogLevel
+from sanderling.memory import ActionStep, AgentMemory
+from sanderling.runtime import FinalText, ManualControl, Run, RunSettings, Sandbox, Session
+
+from ._agent_tool import format_answer, format_task
+from ._definition import AgentDefinition
+from ._old_names import OldNames
+from ._policies import with_memory
+from ._validation import defines
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from sanderling.loop import Event
+    from sanderling.messages import ImageSource
+    from sanderling.runtime import RunLimits, RunOptions
+
+
+class MultiStepAgent(AgentDefinition, OldNames):
+    """Solves tasks in steps: asks a model, does what it says, shows it what came of that.
+
+    The agent is a definition. What a run changes (memory, variables, sandbox) belongs to the run
+    and its session: one agent may run many tasks at once. `memory` and `state` are those of the
+    run that began last, not counting runs in a session of their own and those of managed agents.
+    In a method or a callback that a run calls, they are those of that run.
+
+    Args:
+        tools: `Tool`s, or annotated functions with a docstring.
+        model: A `Model`, or any callable from messages to a `ChatMessage`.
+        prompt_templates: Replaces the agent's own prompts; see `PromptTemplates`.
+        instructions: Added to the system prompt.
+        max_steps: How many steps a run may take before it has to answer.
+        add_base_tools: Adds ready tools: for a `ToolCallingAgent` one that runs Python.
+        verbosity_level: How much is printed; see `LogLevel`.
+        managed_agents: Agents that this one may call; each has a `name` and a `description`.
+        step_callbacks: Called with each finished step; a list, or by class of step.
+        planning_interval: After how many steps the model makes a new plan; none are made without.
+        name: Names the agent; an identifier.
+        description: Says what it is good for.
+        provide_run_summary: Whether a manager gets what was done on the way with the answer.
+        final_answer_checks: Called with ``(answer, memory, agent=agent)``; what is false or raises
+            sends the answer back to the model.
+        return_full_result: Makes `run` return a `RunResult` instead of the bare answer.
+        logger: Prints; made from `verbosity_level` where it is not given.
+        stream_outputs: Whether the model's text comes out while it is written.
+        system_prompt: The template of the system prompt by itself, the other prompts staying as
+            they are. It may have the old tags, such as ``{{tool_descriptions}}``.
+        tool_description_template: How a tool is described to the model, which it knows as ``tool``.
+        tool_parser: Reads the tool call in a reply without native ones: from its text to ``(name,
+            arguments)``, to a call, or to a list of them. A `CodeAgent`, whose model writes code,
+            has no use for it.
+        grammar: What replies must look like, passed on to the model with every action.
+        output_type: What the answer has to be: a pydantic model, a dataclass, a typed dict, a plain
+            type such as ``list[int]``, or a JSON schema. An answer that does not fit goes back to
+            the model with the reason.
+        on_generation_error: Whether a run ends where the model cannot be asked (``"raise"``), or
+            the error is kept on the step and the next one tries again (``"record"``).
+        limits: How much a run may use, those of managed agents included. By hand, all that is done
+            until the next `run` counts as one, but for the seconds, which each step has anew.
+        approve: Asked before each piece of code and each call of a tool, those of managed agents
+            included: takes an `ApprovalRequest`, returns `Allow`, `Deny` or `Edit`; may be async.
+        policies: Further policies around all that a run does; see `sanderling.runtime.Policy`.
+        history_processors: What is done to the messages before each model call, such as
+            `Compaction`: functions from messages to messages, which may be async.
+
+    Raises:
+        TypeError: The model, a tool or a managed agent is none, the output type cannot be
+            described, or there is no argument of such a name.
+        ValueError: Two tools or agents have one name, a name is no identifier, a managed agent has
+            no name or description, or two arguments contradict each other.
+    """
+
+    __slots__ = ("_given_control",)  # set in the handles that `within` makes
+    _given_control: ManualControl
+
+    _calls_tools = False  # in its steps, that is, other than from code
+    _session: Session | None = None
+
+    # Running tasks
+
+    def start(
+        self,
+        task: str,
+        *,
+        session: Session | None = None,
+        reset: bool = True,
+        **options: Unpack[RunOptions],
+    ) -> Run:
+        """Returns a run of a task. Nothing has happened until it is driven; see `Run`.
+
+        Args:
+            task: What is to be done.
+            session: Where it works; see `session`.
+            reset: Without a session: whether it works in a new one, rather than in that of the
+                last run of this agent.
+            **options: ``images``: shown to the model with the task: PIL images, bytes, paths, URLs.
+                ``variables``: values by name, told to the model and usable in its code.
+                ``max_steps`` and ``limits``: in the place of those of the agent.
+
+        Raises:
+            TypeError: The task is no text, or an option not what it has to be.
+            ValueError: The task is empty, or `max_steps` less than 1.
+            AgentError: The session belongs to a run that has not ended.
+        """
+        if not isinstance(task, str):
+            raise TypeError(f"a task is a text, not {type(task).__name__}")
+        if not task.strip():
+            raise ValueError("the task is empty: say what the agent is to do")
+        if session is not None:
+            session.check_free()
+            return Run(self, session, task, on_begin=session.renew_system_prompt, **options)
+        session = None if reset else self._session
+        if session is not None:
+            session.check_free()
+            return Run(self, session, task, on_begin=session.renew_system_prompt, **options)
+        session = Session(self)
+        return Run(self, session, task, on_begin=partial(self._go_on_in, session), **options)
+
+    def session(self) -> Session:
+        """Returns a new conversation, with a memory, variables and a sandbox of its own.
+
+        `memory`, `state`, `interrupt` and ``reset=False`` of the agent know nothing of it.
+        """
+        return Session(self)
+
+    @overload
+    def run(
+        self,
+        task: str,
+        stream: Literal[True],
+        reset: bool = True,
+        images: Sequence[ImageSource] | None = None,
+        additional_args: Mapping[str, Any] | None = None,
+        max_steps: int | None = None,
+        return_full_result: bool | None = None,
+        *,
+        limits: RunLimits | None = None,
+    ) -> Generator[Event, None, None]: ...
+    @overload
+    def run(
+        self,
+        task: str,
+        stream: Literal[False] = False,
+        reset: bool = True,
+        images: Sequence[ImageSource] | bool | None = None,
+        additional_args: Mapping[str, Any] | None = None,
+        max_steps: int | None = None,
+        return_full_result: bool | None = None,
+        single_step: bool = False,
+        limits: RunLimits | None = None,
+    ) -> Any: ...
+    def run(
+        self,
+        task: str,
+        stream: bool = False,
+        reset: bool = True,
+        images: Sequence[ImageSource] | bool | None = None,
+        additional_args: Mapping[str, Any] | None = None,
+        max_steps: int | None = None,
+        return_full_result: bool | None = None,
+        single_step: bool = False,
+        limits: RunLimits | None = None,
+    ) -> Any:
+        """Runs a task in the calling thread.
+
+        Args:
+            task: What is to be done.
+            stream: Return a generator of events instead, the last one a `FinalAnswerStep`.
+            reset: Start from an empty memory and a fresh sandbox; otherwise go on where the last
+                run of this agent ended.
+            images: Shown to the model with the task: PIL images, bytes, paths, URLs. (A bool in
+                this place is taken for `single_step`, which stood here in smolagents 1.4.)
+            additional_args: Variables by name, told to the model and usable in its code.
+            max_steps: Overrides that of the agent, unless it is 0.
+            return_full_result: Overrides that of the agent.
+            single_step: Take one step only, and return the answer or `None`. It goes with no other
+                result and no limits.
+            limits: Overrides those of the agent.
+
+        Returns:
+            The answer; a `RunResult` or a generator of events where one was asked for.
+
+        Raises:
+            TypeError: The task is no text, or another argument not what it has to be.
+            ValueError: The task is empty, or two arguments contradict each other.
+            AgentError: With ``reset=False``, the run that this one shall go on from has not ended.
+                This and all errors below have the run as ``run``.
+            AgentGenerationError: The model could not be asked.
+            AgentInterruptedError: `interrupt` was called.
+            AgentLimitError: A limit was reached.
+            SandboxUnavailable: This machine cannot enforce the walls around code.
+        """
+        if isinstance(images, bool):
+            single_step, images = images, None
+        options: RunOptions = {
+            "images": images,
+            "variables": additional_args,
+            "max_steps": max_steps,
+            "limits": limits,
+        }
+        if single_step:
+            _check_alone(stream, return_full_result, limits)
+            memory = self._take_task(task, reset, options)
+            memory_step = ActionStep(step_number=1)
+            answer = self.step(memory_step)
+            memory.steps.append(memory_step)
+            return answer
+        run = self.start(task, reset=reset, **options)
+        if stream:
+            return _events(run)
+        result = run.result()
+        return result if self._wants_all(return_full_result) else result.output
+
+    async def arun(
+        self,
+        task: str,
+        reset: bool = True,
+        images: Sequence[ImageSource] | None = None,
+        additional_args: Mapping[str, Any] | None = None,
+        max_steps: int | None = None,
+        return_full_result: bool | None = None,
+        single_step: bool = False,
+        limits: RunLimits | None = None,
+    ) -> Any:
+        """Runs a task under asyncio; takes, returns and raises what `run` does."""
+        options: RunOptions = {
+            "images": images,
+            "variables": additional_args,
+            "max_steps": max_steps,
+            "limits": limits,
+        }
+        if single_step:
+            _check_alone(return_full_result, limits)
+            memory = self._take_task(task, reset, options)
+            memory_step = ActionStep(step_number=1)
+            answer = await self._own_astep(memory_step)
+            memory.steps.append(memory_step)
+            return answer
+        result = await self.start(task, reset=reset, **options).aresult()
+        return result if self._wants_all(return_full_result) else result.output
+
+    def astream(
+        self,
+        task: str,
+        reset: bool = True,
+        images: Sequence[ImageSource] | None = None,
+        additional_args: Mapping[str, Any] | None = None,
+        max_steps: int | None = None,
+        limits: RunLimits | None = None,
+    ) -> AsyncGenerator[Event, None]:
+        """Runs a task under asyncio and yields its events, the last one a `FinalAnswerStep`."""
+        run = self.start(
+            task,
+            reset=reset,
+            images=images,
+            variables=additional_args,
+            max_steps=max_steps,
+            limits=limits,
+        )
+        return _aevents(run)
+
+    def __call__(self, task: str | None = None, **kwargs: Any) -> Any:
+        """Runs a task as a managed agent does, and returns its report.
+
+        Args:
+            task: What is to be done; may be given as ``request=``.
+            **kwargs: Further arguments of `run`.
+
+        Raises:
+            TypeError: There is no task.
+        """
+        request = kwargs.pop("request", None)
+        if (task := task if task is not None else request) is None:
+            raise TypeError("an agent is called with a task")
+        result = self.run(format_task(self, task), **{**kwargs, "return_full_result": True})
+        return format_answer(self, result.output, result.run.memory)
+
+    # The run and the session of now
+
+    @property
+    def current_run(self) -> Run | None:
+        """The run under way: in a method or callback that a run calls, that run."""
+        if self._control is not None:
+            return self._control.run
+        return None if self._session is None else self._session.run_in_progress
+
+    def interrupt(self) -> None:
+        """Ends `current_run`, from any thread; see `Run.interrupt`."""
+        if (run := self.current_run) is not None:
+            run.interrupt()
+
+    @property
+    def memory(self) -> AgentMemory:
+        """The memory of the session: readable before the first run.
+
+        Another one can be assigned, such as one that was saved, for a run with ``reset=False`` to
+        go on from. Variables and the sandbox stay.
+
+        Raises:
+            TypeError: What is assigned is no `AgentMemory`.
+            AgentError: A run is under way.
+        """
+        return self._current.memory
+
+    @memory.setter
+    def memory(self, memory: AgentMemory) -> None:
+        value: object = memory
+        if not isinstance(value, AgentMemory):
+            raise TypeError(f"the memory must be an AgentMemory, not a {type(value).__name__}")
+        self._current.check_free()
+        self._current.memory = memory
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """The variables that came with the tasks of the session.
+
+        Another dict can be assigned. Code keeps the variables that it was given before.
+
+        Raises:
+            TypeError: What is assigned is no dict.
+            AgentError: A run is under way.
+        """
+        return self._current.variables
+
+    @state.setter
+    def state(self, state: dict[str, Any]) -> None:
+        value: object = state
+        if not isinstance(value, dict):
+            raise TypeError(f"the state is a dict of values by name, not a {type(value).__name__}")
+        self._current.check_free()
+        self._current.variables = state
+
+    def replay(self, detailed: bool = False) -> None:
+        """Prints what happened so far, step by step.
+
+        Args:
+            detailed: Also print what the model was sent in each step.
+        """
+        self.memory.replay(self.logger, detailed)
+
+    def cleanup(self) -> None:
+        """Closes the sandbox of the session; a later run starts a new one."""
+        if self._session is not None:
+            self._session.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.cleanup()
+
+    # Doing by hand what a run does by itself
+
+    def step(self, memory_step: ActionStep) -> Any:
+        """Takes one step, and writes what came of it into `memory_step`.
+
+        A run needs not have been started before. The step is not put into memory: append it, for
+        the model to know of it. A mistake of the model is kept as ``memory_step.error``.
+
+        A class of your own may define this method anew, and call this one or not: the runs of its
+        agents take each step with it, in a worker thread under asyncio. They append the step, put
+        an answer before the checks, and keep an `AgentError` that is raised on the step. What the
+        method does without this class, such as asking ``self.model``, no policy and no limit sees.
+        ``self.memory`` and ``self.state`` are those of the run, which is `current_run`.
+
+        Args:
+            memory_step: A new one, such as ``ActionStep(step_number=1)``.
+
+        Returns:
+            The answer, or `None` as long as there is none. (Where the answer itself is `None`,
+            ``memory_step.is_final_answer`` tells.)
+
+        Raises:
+            AgentGenerationError: The model could not be asked.
+            AgentLimitError: A limit was reached.
+        """
+        return self._manual().step(memory_step)
+
+    async def astep(self, memory_step: ActionStep) -> Any:
+        """Does what `step` does, under asyncio."""
+        return await self._manual().astep(memory_step)
+
+    def execute_tool_call(self, tool_name: str, arguments: dict[str, Any] | str) -> Any:
+        """Calls a tool, or a managed agent, as the model would.
+
+        A class of your own that is derived from `ToolCallingAgent` may define this method anew, and
+        call this one or not: the calls of its model are made by it, in a worker thread under
+        asyncio, several at once. Approval and limits come before.
+
+        Args:
+            tool_name: Its name.
+            arguments: By parameter name, or the JSON text of that; a text, where there is one
+                parameter. A text that is the name of a variable in `state` stands for its value.
+
+        Raises:
+            AgentToolCallError: There is no such tool, or the arguments do not fit it.
+            AgentToolExecutionError: The tool raised.
+        """
+        return self._manual().call_tool(tool_name, arguments)
+
+    async def aexecute_tool_call(self, tool_name: str, arguments: dict[str, Any] | str) -> Any:
+        """Does what `execute_tool_call` does, under asyncio."""
+        return await self._manual().acall_tool(tool_name, arguments)
+
+    def planning_step(self, task: str, is_first_step: bool, step: int) -> None:
+        """Has the model make a plan, and puts it into memory.
+
+        Args:
+            task: What the plan is for.
+            is_first_step: Whether nothing has been done yet. (What is in memory tells that as well,
+                and counts where it says otherwise.)
+            step: The number of the step that comes next, from 1.
+
+        Raises:
+            AgentGenerationError: The model could not be asked.
+        """
+        del is_first_step
+        self._manual().plan(task, step)
+
+    async def aplanning_step(self, task: str, is_first_step: bool, step: int) -> None:
+        """Does what `planning_step` does, under asyncio."""
+        del is_first_step
+        await self._manual().aplan(task, step)
+
+    def provide_final_answer(
+        self, task: str, images: Sequence[ImageSource] | None = None
+    ) -> FinalText:
+        """Has the model answer a task from what is in memory, without taking further steps.
+
+        Args:
+            task: What is to be answered.
+            images: Shown to the model with the task.
+
+        Returns:
+            The answer, as a text that also has ``content`` and ``token_usage``. Where the model
+            fails, what went wrong.
+        """
+        return self._manual().answer(task, images)
+
+    async def aprovide_final_answer(
+        self, task: str, images: Sequence[ImageSource] | None = None
+    ) -> FinalText:
+        """Does what `provide_final_answer` does, under asyncio."""
+        return await self._manual().aanswer(task, images)
+
+    # What runs ask of it: see `sanderling.runtime.Definition`
+
+    def run_settings(self, memory: AgentMemory) -> RunSettings:
+        """Returns what a run needs that goes on with this memory."""
+        interval = self.planning_interval
+        return RunSettings(
+            tools={**with_memory(self.tools, memory), **self._agent_tools},
+            action=self._action(),
+            forced_answer=self._forced_answer,
+            planning=self._planning(interval or 1),
+            is_planned=interval is not None,
+            answer_type=self._answer_type,
+            on_generation_error=self.on_generation_error,
+            callbacks=self.step_callbacks,
+            checks=self.final_answer_checks,
+            policies=self._policies.inherited,
+            own_policies=self._policies.own(memory),
+            handler=self._printer() if self.logger.level > LogLevel.OFF else None,
+            max_tool_threads=self.max_tool_threads,
+            warned=partial(self.logger.log, style="yellow"),
+            has_own_step=defines(self, "step", MultiStepAgent),
+            has_own_calls=self._calls_tools and defines(self, "execute_tool_call", MultiStepAgent),
+        )
+
+    def create_sandbox(self, memory: AgentMemory) -> Sandbox:
+        """Makes the place where the code of a session runs.
+
+        Raises:
+            TypeError: The agent runs no code.
+        """
+        del memory
+        raise TypeError(f"{type(self).__name__} runs no code")
+
+    def within(self, control: ManualControl) -> Self:
+        """Returns the agent as a run hands it to its methods and callbacks.
+
+        This is a second handle on the same agent, with the very same attributes, not a copy of
+        them. Through it `memory`, `state`, `step` and their like are those of the run, so that runs
+        of one agent can go on at the same time.
+
+        Args:
+            control: Does things by hand in the run.
+        """
+        agent = object.__new__(type(self))
+        agent.__dict__ = self.__dict__
+        agent._given_control = control
+        return agent
+
+    @property
+    def _control(self) -> ManualControl | None:
+        """What does things by hand in the run that this handle belongs to, if it does."""
+        return getattr(self, "_given_control", None)
+
+    def _manual(self) -> ManualControl:
+        """Returns what does things by hand in the session."""
+        if self._control is not None:
+            return self._control
+        session = self._current
+        session.check_free()
+        return Run(self, session, self.task or "", limiter=session.limiter(self.limits)).manual()
+
+    @property
+    def _current(self) -> Session:
+        if self._control is not None:
+            return self._control.run.session
+        if self._session is None:
+            self._session = Session(self)
+        return self._session
+
+    def _go_on_in(self, session: Session) -> None:
+        previous, self._session = self._session, session
+        if previous is not None:
+            previous.abandon()
+
+    def _take_task(self, task: str, reset: bool, options: RunOptions) -> AgentMemory:
+        """Puts a task into memory as a run does that begins with it."""
+        with self.start(task, reset=reset, **options) as run:
+            run.take_task()
+            return run.memory
+
+    async def _own_astep(self, memory_step: ActionStep) -> Any:
+        if not defines(self, "step", MultiStepAgent):
+            return await self.astep(memory_step)
+        from sanderling._bridge import in_thread
+
+        answer = await in_thread(partial(self.step, memory_step))
+        return await answer if hasattr(type(answer), "__await__") else answer
+
+    def _wants_all(self, return_full_result: bool | None) -> bool:
+        return self.return_full_result if return_full_result is None else return_full_result
+
+
+def _events(run: Run) -> Generator[Event, None, None]:
+    with closing(run):
+        yield from run
+
+
+async def _aevents(run: Run) -> AsyncGenerator[Event, None]:
+    async with aclosing(run):
+        async for event in run:
+            yield event
+
+
+def _check_alone(*others: object) -> None:
+    if any(others):
+        raise ValueError(
+            "single_step gives the answer or None: no stream, no full result, no limits"
+        )

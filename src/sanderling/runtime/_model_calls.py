@@ -1,0 +1,120 @@
+"""Asks a model from blocking code, such that the wait can end at any time."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
+from functools import partial
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from sanderling._warn import heard
+
+from ._cancel import CancelScope
+from ._model_thread import ModelThread
+
+if TYPE_CHECKING:
+    from sanderling.messages import ChatMessage, ChatMessageStreamDelta
+    from sanderling.models import Model
+
+    from ._context import RunContext
+
+T = TypeVar("T")
+
+
+class ModelCalls:
+    """The model calls of one run, in another thread than that of the run.
+
+    A model whose calls can be cancelled is awaited on the private event loop; any other is called
+    in one thread all along, with copies of the context variables.
+
+    Args:
+        context: Of the run.
+    """
+
+    def __init__(self, context: RunContext) -> None:
+        self._scope = context.scope
+        self._warned = context.settings.warned
+        self._thread: ModelThread | None = None
+
+    def generate(
+        self, model: Model, messages: Sequence[ChatMessage], options: dict[str, Any]
+    ) -> object:
+        """Returns the model's reply.
+
+        Raises:
+            AgentStoppedError: The run was cancelled.
+            Exception: The model raised this.
+        """
+        with heard(self._warned):
+            if not model.prefers_async:
+                return self._in_thread(partial(model.generate, messages, **options))
+            from sanderling._bridge import start
+
+            return self._scope.result_of(start(model.agenerate(messages, **options)))
+
+    def stream(
+        self, model: Model, messages: Sequence[ChatMessage], options: dict[str, Any]
+    ) -> Generator[ChatMessageStreamDelta, None, None]:
+        """Yields the deltas of the model's reply; closing the generator ends the reply.
+
+        Raises:
+            AgentStoppedError: The run was cancelled.
+            Exception: The model raised this.
+        """
+        if model.prefers_async:
+            return self._awaited(model.agenerate_stream(messages, **options))
+        return self._blocking(model.generate_stream(messages, **options))
+
+    def close(self) -> None:
+        """Leaves the thread to others."""
+        if self._thread is not None:
+            self._thread.give_back()
+            self._thread = None
+
+    def _in_thread(self, function: Callable[[], T]) -> T:
+        if self._thread is None or self._thread.is_left:
+            self._thread = ModelThread.take()
+        return self._thread.ask(self._scope, function)
+
+    def _blocking(self, stream: Iterator[T]) -> Generator[T, None, None]:
+        end = object()
+        thread: ModelThread | None = None
+        try:
+            while True:
+                with heard(self._warned):
+                    delta: Any = self._in_thread(lambda: next(stream, end))
+                thread = self._thread
+                if delta is end:
+                    return
+                yield delta
+        finally:
+            close = getattr(stream, "close", None)
+            # A thread that was left behind closes the stream when it is done with it.
+            if close is not None and thread is not None and not thread.is_left:
+                thread.ask(CancelScope(), close)
+
+    def _awaited(self, stream: AsyncIterator[T]) -> Generator[T, None, None]:
+        from sanderling._bridge import start
+
+        inbox: SimpleQueue[T | None] = SimpleQueue()
+        with heard(self._warned):
+            pump = start(_pump(stream, inbox.put))
+        pump.add_done_callback(lambda _: inbox.put(None))
+        try:
+            with self._scope.on_cancel(lambda: inbox.put(None)):
+                while (item := inbox.get()) is not None:
+                    yield item
+            self._scope.check()
+            pump.result()
+        finally:
+            pump.cancel()
+
+
+async def _pump(stream: AsyncIterator[T], put: Callable[[T], object]) -> None:
+    try:
+        async for item in stream:
+            put(item)
+    finally:
+        close = getattr(stream, "aclose", None)
+        if close is not None:
+            await close()

@@ -1,0 +1,551 @@
+"""One task under way, as an object that you can hold."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import AsyncGenerator, Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any, Self
+
+from sanderling._arguments import at_least_one, require_list
+from sanderling.errors import AgentError, AgentInterruptedError, AgentStoppedError, SandboxError
+from sanderling.loop import RunStarted, RunState, react
+from sanderling.memory import ActionStep, PlanningStep
+from sanderling.messages import Timing, TokenUsage
+
+from ._cancel import CancelScope
+from ._context import RunContext
+from ._drivers import Done, adrive, drive
+from ._limits import RunLimits, UsageLimiter, as_limits, time_limit
+from ._manual import ManualControl
+from ._own_methods import own_step
+from ._result import RunResult
+from ._session import Session
+from ._sync import EffectHandler
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable
+    from types import TracebackType
+
+    from sanderling.loop import Event, RunStatus
+    from sanderling.memory import AgentMemory
+    from sanderling.messages import ImageSource
+
+    from ._definition import Definition, RunningAgent
+    from ._manual import Show
+
+
+class Run:
+    """One task of an agent, under way.
+
+    `MultiStepAgent.start` makes it; nothing has happened until it is driven. It can be driven in
+    several ways, one after the other: iterated (``for event in run``, ``async for event in run``),
+    taken a step further (`step`, `astep`), or finished (`result`, `aresult`). A loop that is left
+    early leaves it where it is: go on in any of these ways, or `close` it. Between two steps it can
+    change from one driver to the other.
+
+    Args:
+        agent: Whose run this is.
+        session: Where it works, for itself alone as long as it lasts.
+        task: What is to be done.
+        images: Shown to the model with the task.
+        variables: Told to the model with the task, and usable in its code, by name.
+        max_steps: Overrides that of the agent.
+        limits: Overrides those of the agent.
+        parent: The context of the run that calls this one: its policies and its end hold for this
+            run as well, and it pays for it.
+        limiter: Counts in the place of one of its own.
+        on_begin: Called when the run begins.
+
+    Raises:
+        TypeError: An argument is not what it has to be.
+        ValueError: `max_steps` is less than 1.
+
+    Attributes:
+        id: Names the run.
+        agent: Whose run this is.
+        session: Where it works.
+        task: What was asked.
+    """
+
+    def __init__(
+        self,
+        agent: Definition,
+        session: Session,
+        task: str,
+        *,
+        images: Sequence[ImageSource] | None = None,
+        variables: Mapping[str, Any] | None = None,
+        max_steps: int | None = None,
+        limits: RunLimits | None = None,
+        parent: RunContext | None = None,
+        limiter: UsageLimiter | None = None,
+        on_begin: Callable[[], object] | None = None,
+    ) -> None:
+        if not isinstance(variables, Mapping | None):
+            raise TypeError(
+                f"additional_args is a dict of values by name, not a {type(variables).__name__}"
+            )
+        self.id = os.urandom(8).hex()
+        self.agent = agent
+        self.session = session
+        self.task = task
+        self._images = require_list("images", images)
+        self._variables = variables
+        self._max_steps = at_least_one("max_steps", max_steps or None)
+        self._limits = agent.limits if limits is None else as_limits(limits)
+        self._limiter = limiter
+        self._parent = parent
+        self._on_begin = on_begin
+        self._scope = CancelScope(None if parent is None else parent.scope)
+        self._context: RunContext | None = None
+        self._state: RunState | None = None
+        self._status: RunStatus = "created"
+        self._error: BaseException | None = None
+        self._output: Any = None
+        self._timing = Timing(0.0)
+        self._resources = ExitStack()  # what ends with the run
+        self._loop: Generator[Any, Any, None] | None = None
+        self._handler: EffectHandler | None = None
+        self._events: Generator[Event, None, None] | None = None
+        self._aevents: AsyncGenerator[Event | Done, None] | None = None
+        self._event_loop: asyncio.AbstractEventLoop | None = None
+        self._is_between_steps = True
+        self._is_driven = False
+
+    # What it is
+
+    @property
+    def status(self) -> RunStatus:
+        """How far it is, or how it ended.
+
+        ``"created"``, ``"running"``, ``"success"``, ``"max_steps_error"`` (the answer was forced at
+        the limit of steps), ``"interrupted"``, ``"limit_error"``, ``"stopped"`` (by a policy, or
+        because it was closed), or ``"failed"``.
+        """
+        return self._status
+
+    @property
+    def memory(self) -> AgentMemory:
+        """The steps so far; those of earlier runs of the session too."""
+        return self.session.memory
+
+    @property
+    def usage(self) -> TokenUsage:
+        """The tokens it has used so far, the runs beneath it included."""
+        return TokenUsage(0, 0) if self._state is None else self._state.usage
+
+    @property
+    def output(self) -> Any:
+        """The answer; None before there is one."""
+        return self._output
+
+    @property
+    def path(self) -> str:
+        """The names of the agents from the outermost one to this one, joined by ``/``."""
+        above = "" if self._parent is None else self._parent.path
+        return "/".join(filter(None, (above, self.agent.name)))
+
+    def __repr__(self) -> str:
+        return f"<Run {self.id} of {self.path or type(self.agent).__name__}: {self._status}>"
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self  # what refers to a run refers to this one, and so do its copies
+
+    # Driving it
+
+    def result(self) -> RunResult[Any]:
+        """Drives the run to its end in the calling thread, and returns what it came to.
+
+        Raises:
+            AgentGenerationError: The model could not be asked.
+            AgentInterruptedError: `interrupt` was called.
+            AgentLimitError: A limit was reached.
+            AgentError: The session belongs to another run that has not ended.
+            SandboxUnavailable: This machine cannot enforce the walls around code.
+        """
+        for _ in self:
+            pass
+        return self._end_result()
+
+    async def aresult(self) -> RunResult[Any]:
+        """Does what `result` does, under asyncio."""
+        async for _ in self:
+            pass
+        return self._end_result()
+
+    def step(self) -> ActionStep | None:
+        """Goes on to the end of the next step, in the calling thread.
+
+        Returns:
+            The step; None where the run has ended without a further one.
+        """
+        for event in self:
+            if isinstance(event, ActionStep):
+                return event
+        return None
+
+    async def astep(self) -> ActionStep | None:
+        """Does what `step` does, under asyncio."""
+        async for event in self:
+            if isinstance(event, ActionStep):
+                return event
+        return None
+
+    def __iter__(self) -> Iterator[Event]:
+        """Yields the events, in the calling thread; the last one is a `FinalAnswerStep`."""
+        return self
+
+    def __next__(self) -> Event:
+        if self._is_over:
+            raise StopIteration
+        self._claim_driving()
+        try:
+            events = self._sync_events()
+            try:
+                event = next(events)
+                self._show(event)
+            except StopIteration:
+                self._end(None)
+                raise
+            except BaseException as error:
+                self._end(error)
+                raise
+        finally:
+            self._is_driven = False
+        return event
+
+    def __aiter__(self) -> Self:
+        """Yields the events under asyncio; the last one is a `FinalAnswerStep`."""
+        return self
+
+    async def __anext__(self) -> Event:
+        if self._is_over:
+            raise StopAsyncIteration
+        self._claim_driving()
+        try:
+            events = self._async_events()
+            try:
+                event = await anext(events)
+                if not isinstance(event, Done):
+                    self._show(event)
+                    return event
+            except BaseException as error:
+                await self._aend(error)
+                raise
+            await self._aend(None)
+            raise StopAsyncIteration
+        finally:
+            self._is_driven = False
+
+    # Ending it
+
+    def interrupt(self) -> None:
+        """Ends the run, from any thread, and from a callback.
+
+        The model call, the code and asynchronous tools in progress end at once, a tool that blocks
+        when it returns. The run raises `AgentInterruptedError`; what was done until then stays in
+        memory. Runs of managed agents end with it.
+        """
+        self._scope.cancel(AgentInterruptedError("The run was interrupted."))
+
+    def close(self) -> None:
+        """Ends the run where it is; does nothing after its end."""
+        if self._status == "created":
+            self._scope.close()
+            self._status, self._error = "stopped", AgentStoppedError(_CLOSED)
+        elif self._status == "running":
+            self._end(AgentStoppedError(_CLOSED))
+
+    async def aclose(self) -> None:
+        """Does what `close` does, under asyncio."""
+        if self._status == "running":
+            await self._aend(AgentStoppedError(_CLOSED))
+        else:
+            self.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    # Doing things in it
+
+    def call_tool(self, name: str, arguments: Mapping[str, Any] | str) -> Any:
+        """Calls a tool, or a managed agent, as the model would.
+
+        Args:
+            name: Its name.
+            arguments: By parameter name, or the JSON text of that; a text, where there is one
+                parameter. A text that is the name of a variable stands for its value.
+
+        Raises:
+            AgentToolCallError: There is no such tool, or the arguments do not fit it.
+            AgentToolExecutionError: The tool raised.
+        """
+        return self.manual().call_tool(name, arguments)
+
+    async def acall_tool(self, name: str, arguments: Mapping[str, Any] | str) -> Any:
+        """Does what `call_tool` does, under asyncio."""
+        return await self.manual().acall_tool(name, arguments)
+
+    def start_child(
+        self,
+        agent: Definition,
+        task: str,
+        *,
+        images: Sequence[ImageSource] | None = None,
+        variables: Mapping[str, Any] | None = None,
+        caller: RunContext | None = None,
+    ) -> Run:
+        """Returns a run of another agent that belongs to this one, and has not begun.
+
+        It has a session of its own. The policies and limits of this run hold for it as well, it
+        ends with this run, and what it uses counts for this run, too.
+
+        Args:
+            agent: Whose run it is.
+            task: What is to be done.
+            images: Shown to its model with the task.
+            variables: See `Run`.
+            caller: Where in this run it is called; by default, just in it.
+        """
+        session = Session(agent, keep_sandbox=False)
+        parent = self._prepared() if caller is None else caller
+        return Run(agent, session, task, images=images, variables=variables, parent=parent)
+
+    def manual(self) -> ManualControl:
+        """Returns what does things by hand in this run, at its end or between its events."""
+        if self._status == "running":
+            return ManualControl(self._prepared(), lambda: nullcontext(self._show))
+        return ManualControl(self._prepared(), self._by_hand)
+
+    def agent_within(self, context: RunContext) -> RunningAgent:
+        """Returns the agent as its methods and callbacks have it while the run goes on."""
+        return self.agent.within(ManualControl(context))
+
+    # How it goes on
+
+    def _prepared(self) -> RunContext:
+        """Returns what effects are carried out with, made if need be."""
+        if self._context is None:
+            session, parent = self.session, self._parent
+            settings = self.agent.run_settings(session.memory)
+            if self._limiter is None and self._limits is not None:
+                self._limiter = UsageLimiter(self._limits)
+            self._state = RunState(
+                self.task,
+                session.memory,
+                self._max_steps or self.agent.max_steps,
+                session.variables,
+                settings.answer_type,
+                settings.on_generation_error,
+                usage=self.usage,
+            )
+            self._context = RunContext(
+                run=self,
+                settings=settings,
+                state=self._state,
+                model=self.agent.model,
+                path=self.path,
+                policies=(
+                    *(() if parent is None else parent.policies),
+                    *(() if self._limiter is None else (self._limiter,)),
+                    *settings.policies,
+                ),
+                own_policies=settings.own_policies,
+                scope=self._scope,
+                has_own_calls=settings.has_own_calls,
+            )
+        return self._context
+
+    @property
+    def _is_over(self) -> bool:
+        return self._status not in ("created", "running")
+
+    def _claim_driving(self) -> None:
+        if self._is_driven:
+            raise RuntimeError(
+                "The run is being driven already: by another thread or task, or it waits for the "
+                "callback or tool that this is in."
+            )
+        self._is_driven = True
+
+    def _sync_events(self) -> Generator[Event, None, None]:
+        if self._events is None:
+            loop = self._loop_for_driver()
+            self._handler = EffectHandler(self._prepared())
+            self._events = drive(loop, self._handler.handle, close=False)
+        return self._events
+
+    def _async_events(self) -> AsyncGenerator[Event | Done, None]:
+        import asyncio
+
+        from ._async import AsyncEffectHandler
+
+        event_loop = asyncio.get_running_loop()
+        if self._aevents is None or self._event_loop is not event_loop:
+            loop = self._loop_for_driver()
+            self._event_loop = event_loop
+            self._aevents = adrive(loop, AsyncEffectHandler(self._prepared()).handle, close=False)
+        return self._aevents
+
+    def _loop_for_driver(self) -> Generator[Any, Any, None]:
+        """Returns the loop of the run, for a driver in the place of the one before."""
+        if self._loop is None:
+            return self._begin()
+        if not self._is_between_steps:
+            raise RuntimeError(
+                "The run is in the midst of a step, which only the driver can go on with that "
+                "began it: change between sync and async, or to another event loop, after a step."
+            )
+        self._close_driver()
+        self._aevents = None  # all that it would do when it is closed is done
+        return self._loop
+
+    def _begin(self) -> Generator[Any, Any, None]:
+        try:
+            self.session.claim(self)
+        except AgentError as error:
+            error.run = self
+            raise
+        self._status = "running"
+        try:
+            return self._begun()
+        except BaseException as error:
+            self._end(error)
+            raise
+
+    def take_task(self) -> str:
+        """Puts the task into the memory of the session, for whoever goes on by hand.
+
+        Returns:
+            The task as the model is told it.
+        """
+        if self._on_begin is not None:
+            self._on_begin()
+        return self.session.add_task(self.task, self._images, self._variables)
+
+    def _begun(self) -> Generator[Any, Any, None]:
+        session = self.session
+        self._timing.start_time = time.time()
+        self._resources.callback(session.release)
+        session.forget_usage()
+        task = self.take_task()
+        context = self._prepared()
+        context.state.task = task
+        handler = context.settings.handler
+        if handler is not None:
+            self._resources.callback(handler.close)
+        self._resources.enter_context(
+            time_limit(self._scope, None if self._limits is None else self._limits.seconds)
+        )
+        self._loop = self._react(context)
+        return self._loop
+
+    def _react(self, context: RunContext) -> Generator[Any, Any, None]:
+        settings, model = context.settings, context.model
+        yield RunStarted(
+            task=context.state.task,
+            agent=self.agent.name,
+            model=" - ".join(filter(None, (type(model).__name__, model.model_id))),
+            images=tuple(self._images),
+        )
+        self._output = yield from react(
+            context.state,
+            own_step(context) if settings.has_own_step else settings.action,
+            settings.forced_answer,
+            settings.planning if settings.is_planned else None,
+        )
+
+    def _show(self, event: Event) -> None:
+        self._is_between_steps = isinstance(event, ActionStep | PlanningStep | RunStarted)
+        handler = self._prepared().settings.handler
+        if handler is not None:
+            handler.show(event)
+
+    @contextmanager
+    def _by_hand(self) -> Iterator[Show]:
+        """Has the session while something is done by hand, outside of the events of a run."""
+        handler = self._prepared().settings.handler
+        self.session.claim(self)
+        try:
+            with time_limit(self._scope, None if self._limits is None else self._limits.seconds):
+                yield _ignore if handler is None else handler.show
+        finally:
+            self.session.release()
+            if handler is not None:
+                handler.close()
+
+    def _end(self, error: BaseException | None) -> None:
+        if self._is_over:
+            return
+        self._timing.end_time = time.time()
+        self._status, self._error = self._status_after(error), error
+        if isinstance(error, AgentError | SandboxError):
+            error.run = self
+        if isinstance(error, AgentStoppedError):
+            error.result = self._result()
+        try:
+            self._close_driver()
+            if self._loop is not None:
+                self._loop.close()
+        finally:
+            self._scope.close()
+            if self._parent is not None:
+                self._parent.spend(self.usage)
+            self._resources.close()
+            # These refer to the run: without them it is freed as soon as nobody holds it.
+            self._context = self._loop = self._aevents = None
+
+    async def _aend(self, error: BaseException | None) -> None:
+        try:
+            if self._aevents is not None:
+                await self._aevents.aclose()
+        finally:
+            self._end(error)
+
+    def _close_driver(self) -> None:
+        if self._events is not None:
+            self._events.close()
+            self._events = None
+        if self._handler is not None:
+            self._handler.close()
+            self._handler = None
+
+    def _status_after(self, error: BaseException | None) -> RunStatus:
+        if error is None and self._state is not None:
+            return self._state.status
+        if isinstance(error, AgentStoppedError):
+            return error.state
+        return "failed" if isinstance(error, Exception) else "interrupted"
+
+    def _result(self) -> RunResult[Any]:
+        return RunResult(
+            output=self._output,
+            state=self._status,
+            steps=self.memory.get_succinct_steps(),
+            token_usage=self.usage,
+            timing=self._timing,
+            run=self,
+        )
+
+    def _end_result(self) -> RunResult[Any]:
+        if self._error is not None:
+            raise self._error
+        return self._result()
+
+
+_CLOSED = "The run was closed before it had an answer."
+
+
+def _ignore(event: Event) -> None:
+    """Shows nothing."""
