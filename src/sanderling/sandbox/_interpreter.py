@@ -196,7 +196,7 @@ class Interpreter(Protocol):
         """Makes a call raise in the sandbox, from any thread."""
 
     def interrupt(self) -> None:
-        """Ends the step in progress, from any thread."""
+        """Ends the step in progress, from any thread: from when `execute` was called."""
 
     def close(self) -> None:
         """Ends the sandbox and removes its work folder. May be called again."""
