@@ -217,8 +217,9 @@ class MultiStepAgent(AgentDefinition, OldNames):
         run = self.start(task, reset=reset, **options)
         if stream:
             return _events(run)
-        result = run.result()
-        return result if self._wants_all(return_full_result) else result.output
+        if self._wants_all(return_full_result):
+            return run.result()
+        return run.answer()
 
     async def arun(
         self,
@@ -245,8 +246,10 @@ class MultiStepAgent(AgentDefinition, OldNames):
             answer = await self._own_astep(memory_step)
             memory.steps.append(memory_step)
             return answer
-        result = await self.start(task, reset=reset, **options).aresult()
-        return result if self._wants_all(return_full_result) else result.output
+        run = self.start(task, reset=reset, **options)
+        if self._wants_all(return_full_result):
+            return await run.aresult()
+        return await run.aanswer()
 
     def astream(
         self,

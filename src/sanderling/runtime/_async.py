@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 
 _AT_ONCE: AbstractAsyncContextManager[None] = nullcontext()
 
+_NOT_BROKEN_OFF = (Now, Notify)  # callbacks are the caller's own
+
 
 class AsyncEffectHandler:
     """Carries out the effects of one run; `handle` is what `adrive` wants.
@@ -71,8 +73,8 @@ class AsyncEffectHandler:
             Where there may be events on the way, what yields them, and then the reply in a `Done`;
             else what is awaited for the reply.
         """
-        if isinstance(effect, Now | Notify):
-            return self._handle(effect)  # callbacks are the caller's own: they are not broken off
+        if isinstance(effect, _NOT_BROKEN_OFF):
+            return self._handle(effect)
         self._scope.check()
         return self._scope.aguarded(self._handle(effect))
 

@@ -78,13 +78,15 @@ class CancelScope:
             AgentStoppedError: It is cancelled already.
         """
         with self._lock:
-            self.check()
+            if self._error is not None:
+                raise self._error
             self._callbacks.append(callback)
 
     def remove(self, callback: Callable[[], object]) -> None:
         """Takes a function back that `add` was given."""
-        with self._lock, suppress(ValueError):
-            self._callbacks.remove(callback)
+        with self._lock:
+            if callback in self._callbacks:
+                self._callbacks.remove(callback)
 
     @contextmanager
     def on_cancel(self, callback: Callable[[], object]) -> Iterator[None]:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from sanderling.memory import AgentMemory
     from sanderling.messages import ImageSource
 
-    from ._definition import Definition, RunningAgent
+    from ._definition import Definition, EventHandler, RunningAgent
     from ._manual import Show
 
 
@@ -108,6 +108,7 @@ class Run:
         self._timing = Timing(0.0)
         self._resources = ExitStack()  # what ends with the run
         self._loop: Generator[Any, Any, None] | None = None
+        self._watcher: EventHandler | None = None
         self._handler: EffectHandler | None = None
         self._events: Generator[Event, None, None] | None = None
         self._aevents: AsyncGenerator[Event | Done, None] | None = None
@@ -166,15 +167,27 @@ class Run:
             AgentError: The session belongs to another run that has not ended.
             SandboxUnavailable: This machine cannot enforce the walls around code.
         """
-        for _ in self:
-            pass
-        return self._end_result()
+        self.answer()
+        return self._result()
 
     async def aresult(self) -> RunResult[Any]:
         """Does what `result` does, under asyncio."""
-        async for _ in self:
-            pass
-        return self._end_result()
+        await self.aanswer()
+        return self._result()
+
+    def answer(self) -> Any:
+        """Does what `result` does, and returns the answer alone."""
+        self._go_on(_NOTHING)
+        if self._error is not None:
+            raise self._error
+        return self._output
+
+    async def aanswer(self) -> Any:
+        """Does what `answer` does, under asyncio."""
+        await self._ago_on(_NOTHING)
+        if self._error is not None:
+            raise self._error
+        return self._output
 
     def step(self) -> ActionStep | None:
         """Goes on to the end of the next step, in the calling thread.
@@ -182,39 +195,20 @@ class Run:
         Returns:
             The step; None where the run has ended without a further one.
         """
-        for event in self:
-            if isinstance(event, ActionStep):
-                return event
-        return None
+        return self._go_on(ActionStep)
 
     async def astep(self) -> ActionStep | None:
         """Does what `step` does, under asyncio."""
-        async for event in self:
-            if isinstance(event, ActionStep):
-                return event
-        return None
+        return await self._ago_on(ActionStep)
 
     def __iter__(self) -> Iterator[Event]:
         """Yields the events, in the calling thread; the last one is a `FinalAnswerStep`."""
         return self
 
     def __next__(self) -> Event:
-        if self._is_over:
+        event: Event | None = self._go_on(object)
+        if event is None:
             raise StopIteration
-        self._claim_driving()
-        try:
-            events = self._sync_events()
-            try:
-                event = next(events)
-                self._show(event)
-            except StopIteration:
-                self._end(None)
-                raise
-            except BaseException as error:
-                self._end(error)
-                raise
-        finally:
-            self._is_driven = False
         return event
 
     def __aiter__(self) -> Self:
@@ -222,23 +216,10 @@ class Run:
         return self
 
     async def __anext__(self) -> Event:
-        if self._is_over:
+        event: Event | None = await self._ago_on(object)
+        if event is None:
             raise StopAsyncIteration
-        self._claim_driving()
-        try:
-            events = self._async_events()
-            try:
-                event = await anext(events)
-                if not isinstance(event, Done):
-                    self._show(event)
-                    return event
-            except BaseException as error:
-                await self._aend(error)
-                raise
-            await self._aend(None)
-            raise StopAsyncIteration
-        finally:
-            self._is_driven = False
+        return event
 
     # Ending it
 
@@ -367,6 +348,48 @@ class Run:
             )
         return self._context
 
+    def _go_on(self, until: type | tuple[()]) -> Any:
+        """Goes on to the next event of a class and returns that; None at the end of the run."""
+        if self._is_over:
+            return None
+        self._claim_driving()
+        try:
+            events = self._sync_events()
+            try:
+                for event in events:
+                    self._show(event)
+                    if isinstance(event, until):
+                        return event
+            except BaseException as error:
+                self._end(error)
+                raise
+            self._end(None)
+            return None
+        finally:
+            self._is_driven = False
+
+    async def _ago_on(self, until: type | tuple[()]) -> Any:
+        """Does what `_go_on` does, under asyncio."""
+        if self._is_over:
+            return None
+        self._claim_driving()
+        try:
+            events = self._async_events()
+            try:
+                async for event in events:
+                    if isinstance(event, Done):
+                        break
+                    self._show(event)
+                    if isinstance(event, until):
+                        return event
+            except BaseException as error:
+                await self._aend(error)
+                raise
+            await self._aend(None)
+            return None
+        finally:
+            self._is_driven = False
+
     @property
     def _is_over(self) -> bool:
         return self._status not in ("created", "running")
@@ -442,9 +465,9 @@ class Run:
         task = self.take_task()
         context = self._prepared()
         context.state.task = task
-        handler = context.settings.handler
-        if handler is not None:
-            self._resources.callback(handler.close)
+        self._watcher = context.settings.handler
+        if self._watcher is not None:
+            self._resources.callback(self._watcher.close)
         self._resources.enter_context(
             time_limit(self._scope, None if self._limits is None else self._limits.seconds)
         )
@@ -467,10 +490,9 @@ class Run:
         )
 
     def _show(self, event: Event) -> None:
-        self._is_between_steps = isinstance(event, ActionStep | PlanningStep | RunStarted)
-        handler = self._prepared().settings.handler
-        if handler is not None:
-            handler.show(event)
+        self._is_between_steps = isinstance(event, _BETWEEN_STEPS)
+        if self._watcher is not None:
+            self._watcher.show(event)
 
     @contextmanager
     def _by_hand(self) -> Iterator[Show]:
@@ -538,12 +560,9 @@ class Run:
             run=self,
         )
 
-    def _end_result(self) -> RunResult[Any]:
-        if self._error is not None:
-            raise self._error
-        return self._result()
 
-
+_NOTHING = ()  # no class of events: on to the end
+_BETWEEN_STEPS = (RunStarted, ActionStep, PlanningStep)
 _CLOSED = "The run was closed before it had an answer."
 
 

@@ -73,11 +73,11 @@ class Session:
             task: What is to be done.
             **options: See `MultiStepAgent.start`.
         """
-        return self.start(task, **options).result().output
+        return self.start(task, **options).answer()
 
     async def arun(self, task: str, **options: Unpack[RunOptions]) -> Any:
         """Does what `run` does, under asyncio."""
-        return (await self.start(task, **options).aresult()).output
+        return await self.start(task, **options).aanswer()
 
     def close(self) -> None:
         """Closes the sandbox, with its variables and files; a later run starts a new one."""

@@ -41,10 +41,12 @@ if TYPE_CHECKING:
     from sanderling.messages import ChatMessageStreamDelta
     from sanderling.sandbox import Interpreter
 
-    from ._drivers import Performance, Work
+    from ._drivers import Handle, Performance, Work
 
 
 _MOST_THREADS = 32
+
+_NOT_BROKEN_OFF = (Now, Notify)  # callbacks are the caller's own
 
 
 class EffectHandler:
@@ -71,17 +73,25 @@ class EffectHandler:
 
     def handle(self, effect: Effect) -> Work:
         """Carries one effect out, under the policies of the run, until that is cancelled."""
-        if isinstance(effect, Now | Notify):
-            return self._handle(effect)  # callbacks are the caller's own: they are not broken off
-        self._scope.check()
+        if self._policies:
+            return self._guarded(effect, self._under_policies)
+        if isinstance(effect, Now):
+            return Done(time.time())
+        return self._guarded(effect, self._carry_out)
+
+    def _guarded(self, effect: Effect, handle: Handle) -> Work:
+        if isinstance(effect, _NOT_BROKEN_OFF):
+            return handle(effect)
+        scope = self._scope
+        scope.check()
         try:
-            work = self._handle(effect)
+            work = handle(effect)
         except Exception:
-            self._scope.check()  # whatever it was, it comes from being cancelled
+            scope.check()  # whatever it was, it comes from being cancelled
             raise
         if not isinstance(work, Done):
-            return self._scope.guarded(work)
-        self._scope.check()
+            return scope.guarded(work)
+        scope.check()
         return work
 
     def close(self) -> None:
@@ -91,9 +101,7 @@ class EffectHandler:
             self._pool.shutdown(wait=not self._scope.cancelled, cancel_futures=True)
             self._pool = None
 
-    def _handle(self, effect: Effect) -> Work:
-        if not self._policies:
-            return self._carry_out(effect)
+    def _under_policies(self, effect: Effect) -> Work:
         return under(self._policies, self._policy_scope, self._carry_out, effect)
 
     def _carry_out(self, effect: Effect) -> Work:
@@ -252,10 +260,10 @@ class EffectHandler:
         return result
 
     def _attempt(self, call: CallTool) -> Performance:
-        return drive(self._context.attempt(call), self._handle)
+        return drive(self._context.attempt(call), self._under_policies)
 
     def _answer(self, interpreter: Interpreter, request: ToolRequest) -> Performance:
-        return drive(self._context.answer(interpreter, request), self._handle)
+        return drive(self._context.answer(interpreter, request), self._under_policies)
 
     def _collected(self, performance: Performance, tell: Callable[[Event], object]) -> Any:
         """Carries a performance out in a thread of the pool; its events go to `tell`."""
