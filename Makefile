@@ -16,8 +16,10 @@ LINKS  := $(addprefix --find-links ,$(PIP_FIND_LINKS))
 PIP    := VIRTUAL_ENV=$(CURDIR)/$(VENV) $(UV) pip install --quiet $(LINKS) $(PIN) $(BUILD)
 AS_ROOT := $(if $(filter 0,$(shell id -u)),,sudo)
 
-# The tests of one file share what they start, so they stay together.
-PYTEST := $(BIN)/python -m pytest --numprocesses=auto --dist=loadfile
+# The tests of one file share what they start, so they stay together. Many of them wait, so there
+# is one process more than there are processors.
+WORKERS := $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
+PYTEST := $(BIN)/python -m pytest --numprocesses=$(WORKERS) --dist=loadfile
 
 .PHONY: run test test-all lint bench clean
 

@@ -1,6 +1,6 @@
 """An agent with two tools, on the model that is shipped along or on any other.
 
-    python examples/tools_and_answer.py "How much dearer is tea than coffee?"
+    python examples/tools_and_answer.py "How much do tea and coffee cost together?"
 
 With OPENAI_API_KEY set, or an Ollama server running, that model is taken instead.
 """
@@ -30,7 +30,7 @@ def products() -> list[str]:
 
 
 def main() -> None:
-    task = " ".join(sys.argv[1:]) or "What is 17 plus 26?"
+    task = " ".join(sys.argv[1:]) or "How much dearer is tea than coffee?"
     model, why = choose_model()
     print(why)
     with CodeAgent(tools=[price, products], model=model) as agent:

@@ -13,7 +13,8 @@ import sanderling
 SOURCE = Path(sanderling.__file__).parent
 # From the ground up; rooms on one floor do not know each other.
 FLOORS = (
-    {"_bridge", "_lazy", "_secrets", "_show", "_version"},
+    {"_daemons", "_lazy", "_registry", "_secrets", "_show", "_version"},
+    {"_bridge"},
     {"_warn", "errors", "messages"},
     {"sandbox"},
     {"tools"},
@@ -39,11 +40,11 @@ FLOORS = (
     {"__main__"},
 )
 FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
-FILES = sorted(SOURCE.rglob("*.py"))
+FILES = sorted([*SOURCE.rglob("*.py"), *SOURCE.rglob("*.pyi")])
 
 
 def room_of(path: Path) -> str:
-    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+    return path.relative_to(SOURCE).parts[0].partition(".")[0]
 
 
 def imported(path: Path) -> set[str]:

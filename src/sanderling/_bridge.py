@@ -14,8 +14,10 @@ import functools
 import os
 import threading
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import Any, TypeVar
+
+from ._daemons import DaemonPool
 
 T = TypeVar("T")
 
@@ -133,8 +135,8 @@ async def _outcome(
 async def in_thread(function: Callable[[], T]) -> T:
     """Runs a function in a worker thread, with the caller's context variables.
 
-    When the awaiting task is cancelled, the function runs on to its end: a thread cannot be
-    stopped.
+    When the awaiting task is cancelled, the function runs on to its end, since a thread cannot be
+    stopped; but nobody waits for it, not even the end of the process.
     """
     run = contextvars.copy_context().run
     return await asyncio.get_running_loop().run_in_executor(
@@ -166,8 +168,8 @@ def _shared_portal() -> _Portal:
 
 
 @functools.cache
-def _threads() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(_MAX_THREADS, thread_name_prefix="sanderling-tool")
+def _threads() -> DaemonPool:
+    return DaemonPool(_MAX_THREADS, "sanderling-tool")
 
 
 def _forget() -> None:

@@ -4,28 +4,43 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 
-def lazy(
-    package: str, names: Mapping[str, str]
-) -> tuple[Callable[[str], object], Callable[[], list[str]], list[str]]:
-    """Makes the public list of a package.
+def lazy(package: str) -> tuple[Callable[[str], object], Callable[[], list[str]], list[str]]:
+    """Makes the public list of a module from its stub: the ``.pyi`` file beside it.
+
+    Each name stands there as ``from .module import Name as Name``, which type checkers read too.
 
     Args:
-        package: The package's ``__name__``.
-        names: Public name to the module that defines it, relative to the package (``"._tool"``).
+        package: The module's ``__name__``.
 
     Returns:
-        ``__getattr__``, ``__dir__`` and ``__all__`` of the package (PEP 562).
+        ``__getattr__``, ``__dir__`` and ``__all__`` of the module (PEP 562).
     """
+    module = sys.modules[package]
+    names = _read(f"{module.__file__}".rpartition(".")[0] + ".pyi")
+    public = sorted(names)
 
     def resolve(name: str) -> object:
         if name not in names:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(importlib.import_module(names[name], package), name)
-        setattr(sys.modules[package], name, value)
+        value = getattr(importlib.import_module(names[name], module.__package__), name)
+        setattr(module, name, value)
         return value
 
-    public = sorted(names)
     return resolve, lambda: public, public
+
+
+def _read(stub: str) -> dict[str, str]:
+    """Returns the public names of a stub, each with the module that it is imported from."""
+    with open(stub, encoding="utf-8") as file:  # noqa: PTH123 - importing pathlib takes longer
+        words = iter(file.read().translate(str.maketrans("(),", "   ")).split())
+    names = {}
+    module = ""
+    for word in words:
+        if word == "from":
+            module = next(words)
+        elif word == "as" and not (name := next(words)).startswith("_"):
+            names[name] = module
+    return names

@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-import collections
 import contextlib
-import dataclasses
-import itertools
-import math
 import re
-import sys
-from collections.abc import Callable, Iterable
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Final
 
 MAX_QUOTED: Final = 2_000
-MAX_COST: Final = 2_000_000  # microseconds, roughly
-_LISTS = (list, tuple, set, frozenset, collections.deque)
-_EDGE = 60  # rows, or columns, that pandas shows at most at either end
 
 _UNUSUAL = re.compile(r"[^\t\n -~]+")
 # What fonts draw as nothing although it is a letter, a mark or a symbol: Unicode's
@@ -28,7 +20,7 @@ _JOINER = "\u200d"
 _VARIANTS = "\ufe0e\ufe0f"
 
 
-def text_of(value: object, write: Callable[[object], str] = str) -> str:
+def text_of(value: object, write: Callable[[object], str] = str, most: int | None = None) -> str:
     """Returns `str(value)`, or for a value that cannot be written the reason why.
 
     Integers of more than 4,300 digits are such values, and whatever a hostile ``__str__`` raises;
@@ -37,9 +29,12 @@ def text_of(value: object, write: Callable[[object], str] = str) -> str:
     Args:
         value: Anything.
         write: `str` or `repr`.
+        most: How long writing it may take, in microseconds as they are estimated.
     """
+    from sanderling.sandbox.kernel import takes_long_to_write
+
     try:
-        if _cost(value) > MAX_COST:
+        if takes_long_to_write(value, most):
             return f"<{type(value).__name__} that is too large to be shown>"
         return write(value)
     except Exception as error:  # whatever the value's own code raises
@@ -102,82 +97,3 @@ def quoted(reply: str) -> str:
     more = len(reply) - MAX_QUOTED
     rest = f"… ({more} more characters)" if more > 0 else ""
     return f"It was:\n{reply[:MAX_QUOTED]}{rest}"
-
-
-def _cost(value: object) -> int:
-    """Estimates how long writing data takes, in microseconds. All beyond `MAX_COST` is alike."""
-    cost, parts, seen = 0, [value], {}
-    while parts and cost <= MAX_COST:
-        part = parts.pop()
-        own, inner = _own_cost(part)
-        cost += own
-        if inner and cost <= MAX_COST and id(part) not in seen:
-            seen[id(part)] = part  # so that nothing else gets its id
-            parts += inner
-    return cost
-
-
-def _own_cost(part: Any) -> tuple[int, Iterable[object]]:
-    """Returns what a value costs by itself, and what is in it."""
-    if isinstance(part, str | bytes | bytearray):
-        return 1 + len(part) // 100, ()
-    if isinstance(part, dict):
-        return 1 + len(part), itertools.chain(part, part.values())
-    if isinstance(part, _LISTS):
-        return 1 + len(part), part
-    if dataclasses.is_dataclass(part) and not isinstance(part, type):
-        return 1, (getattr(part, field.name, None) for field in dataclasses.fields(part))
-    for module, look in _LIBRARIES.items():
-        # Only where it is loaded, for else no value can be its.
-        if (loaded := sys.modules.get(module)) is not None and (found := look(loaded, part)):
-            return found
-    return 1, ()
-
-
-def _record(kernel: Any, part: Any) -> tuple[int, Iterable[object]] | None:
-    return (1, part.record_fields.values()) if isinstance(part, kernel.Record) else None
-
-
-def _model(pydantic: Any, part: Any) -> tuple[int, Iterable[object]] | None:
-    return (1, vars(part).values()) if isinstance(part, pydantic.BaseModel) else None
-
-
-def _array(numpy: Any, part: Any) -> tuple[int, Iterable[object]] | None:
-    if not isinstance(part, numpy.ndarray | numpy.void):
-        return None
-    options, shown = numpy.get_printoptions(), part.size
-    if shown > options["threshold"]:
-        # A short dimension is shown as a whole, so an array of many such is.
-        shown = math.prod(min(length, 2 * options["edgeitems"]) for length in part.shape)
-    cost = 20 + 10 * shown * _fields(part.dtype)
-    has_objects = part.dtype.kind == "O" and part.size <= MAX_COST
-    return cost, part.ravel().tolist() if has_objects else ()
-
-
-def _fields(dtype: Any) -> int:
-    if dtype.names is None:
-        return 1
-    fields = (dtype[name] for name in dtype.names)
-    return sum(_fields(field.base) * math.prod(field.shape) for field in fields)
-
-
-def _table(pandas: Any, part: Any) -> tuple[int, Iterable[object]] | None:
-    if isinstance(part, pandas.DataFrame):
-        part = part.iloc[_edges(part.shape[0]), _edges(part.shape[1])]
-        cells = part.to_numpy(dtype=object).ravel().tolist()
-        return 10_000, [part.index, part.columns, *cells]
-    if isinstance(part, pandas.Series | pandas.Index):
-        return 1_000, part.take(_edges(len(part))).tolist()
-    return None
-
-
-def _edges(length: int) -> list[int]:
-    return [*range(min(length, _EDGE)), *range(max(length - _EDGE, _EDGE), length)]
-
-
-_LIBRARIES: dict[str, Callable[[Any, Any], tuple[int, Iterable[object]] | None]] = {
-    "sanderling.sandbox.kernel": _record,
-    "pydantic": _model,
-    "numpy": _array,
-    "pandas": _table,
-}

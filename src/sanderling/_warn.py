@@ -24,16 +24,16 @@ _listener: Final[ContextVar[Callable[[str], object] | None]] = ContextVar("liste
 
 
 def warn(warning: str) -> None:
-    """Tells of something that is no error yet, in one line whatever a server said."""
-    told = visible(" ".join(warning.split()))
-    _log.warning("%s", told)
+    """Warns of something that is no error yet, in one line whatever a server said."""
+    line = visible(" ".join(warning.split()))
+    _log.warning("%s", line)
     if (listener := _listener.get()) is not None and not _is_shown():
-        listener(told)
+        listener(line)
 
 
 @contextlib.contextmanager
-def heard(listener: Callable[[str], object] | None) -> Iterator[None]:
-    """Has a listener told of what models warn of within."""
+def capture_warnings(listener: Callable[[str], object] | None) -> Iterator[None]:
+    """Calls a listener with each warning of a model within."""
     token = _listener.set(listener)
     try:
         yield
@@ -43,4 +43,4 @@ def heard(listener: Callable[[str], object] | None) -> Iterator[None]:
 
 def _is_shown() -> bool:
     handlers = (*_package.handlers, *_log.handlers)
-    return any(not isinstance(one, logging.NullHandler) for one in handlers)
+    return any(not isinstance(handler, logging.NullHandler) for handler in handlers)

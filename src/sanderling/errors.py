@@ -34,11 +34,10 @@ obeys: see `sanderling._show.visible`.
 """
 
 import builtins
-from typing import Any, Literal, TypeVar
+from collections.abc import Mapping
+from typing import Any, Literal, Self
 
 from ._show import visible
-
-ErrorT = TypeVar("ErrorT", bound=Exception)
 
 
 class AgentError(Exception):
@@ -63,17 +62,19 @@ class AgentError(Exception):
         self.message = visible(str(message))
         super().__init__(self.message)
 
-    def dict(self) -> builtins.dict[str, str]:
-        """Returns the JSON form: ``{"type": class name, "message": text}``."""
+    def dict(self) -> builtins.dict[str, Any]:
+        """Returns the JSON form: ``{"type": class name, "message": text}`` and further fields."""
         return {"type": type(self).__name__, "message": str(self)}
 
     @staticmethod
-    def from_dict(data: builtins.dict[str, str]) -> "AgentError":
-        """Loads what `dict` wrote; a class that is not known here becomes `AgentError`."""
-        for kind in _subclasses(AgentError):
-            if kind.__name__ == data.get("type"):
-                return kind(data.get("message", ""))
-        return AgentError(data.get("message", ""))
+    def from_dict(data: Mapping[str, Any]) -> "AgentError":
+        """Loads what `dict` wrote; a class that is not the library's becomes `AgentError`."""
+        kind = _KINDS.get(str(data.get("type")), AgentError)
+        return (kind if issubclass(kind, AgentError) else AgentError)._from(data)
+
+    @classmethod
+    def _from(cls, data: Mapping[str, Any]) -> Self:
+        return cls(str(data.get("message", "")))
 
 
 class AgentParsingError(AgentError):
@@ -123,6 +124,28 @@ class AgentGenerationError(AgentError):
         self.request_id = request_id
         self.retryable = retryable
         self.retry_after = retry_after
+
+    def dict(self) -> builtins.dict[str, Any]:
+        """Returns the JSON form, with what the provider answered."""
+        return {
+            **super().dict(),
+            "status": self.status,
+            "request_id": self.request_id,
+            "retryable": self.retryable,
+            "retry_after": self.retry_after,
+        }
+
+    @classmethod
+    def _from(cls, data: Mapping[str, Any]) -> Self:
+        status, request_id = data.get("status"), data.get("request_id")
+        retry_after = data.get("retry_after")
+        return cls(
+            str(data.get("message", "")),
+            status=status if isinstance(status, int) else None,
+            request_id=request_id if isinstance(request_id, str) else None,
+            retryable=data.get("retryable") is True,
+            retry_after=retry_after if isinstance(retry_after, int | float) else None,
+        )
 
 
 class ModelAccessError(AgentGenerationError):
@@ -199,11 +222,11 @@ class SandboxError(Exception):
         return {"type": type(self).__name__, "message": str(self), "logs": self.logs}
 
     @staticmethod
-    def from_dict(data: builtins.dict[str, str]) -> "SandboxError":
-        """Loads what `dict` wrote; a class that is not known here becomes `SandboxError`."""
-        kinds = {kind.__name__: kind for kind in _subclasses(SandboxError)}
-        kind = kinds.get(data.get("type", ""), SandboxError)
-        return kind(data.get("message", ""), data.get("logs", ""))
+    def from_dict(data: Mapping[str, Any]) -> "SandboxError":
+        """Loads what `dict` wrote; a class that is not the library's becomes `SandboxError`."""
+        kind = _KINDS.get(str(data.get("type")), SandboxError)
+        kind = kind if issubclass(kind, SandboxError) else SandboxError
+        return kind(str(data.get("message", "")), str(data.get("logs", "")))
 
 
 class InterpreterError(SandboxError):
@@ -254,5 +277,36 @@ def install_command(extra: str) -> str:
     return f"pip install 'sanderling[{extra}]'"
 
 
-def _subclasses(kind: type[ErrorT]) -> list[type[ErrorT]]:
-    return [kind, *(deep for child in kind.__subclasses__() for deep in _subclasses(child))]
+def is_error_name(name: object) -> bool:
+    """Returns whether one of the error classes of this page has a name."""
+    return name in _KINDS
+
+
+_KINDS: dict[str, type[AgentError] | type[SandboxError]] = {
+    kind.__name__: kind
+    for kind in (
+        AgentError,
+        AgentParsingError,
+        AgentExecutionError,
+        AgentToolCallError,
+        AgentToolExecutionError,
+        AgentMaxStepsError,
+        AgentGenerationError,
+        ModelAccessError,
+        UnknownModelError,
+        ContextLengthError,
+        ContentFilterError,
+        RateLimitError,
+        ModelTimeoutError,
+        AgentStoppedError,
+        AgentInterruptedError,
+        AgentLimitError,
+        SandboxError,
+        InterpreterError,
+        SandboxLimitExceeded,
+        SandboxTimeout,
+        SandboxCrashed,
+        SandboxViolation,
+        SandboxUnavailable,
+    )
+}

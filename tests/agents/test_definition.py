@@ -462,7 +462,7 @@ def test_the_form_has_what_the_known_file_has() -> None:
     assert [one["name"] for one in data["tools"]] == ["add", "final_answer"]
     assert data["tools"][0]["inputs"]["a"]["type"] == "integer"
     assert data["model"] == {
-        "class": "EchoModel",
+        "class": f"{__name__}.EchoModel",
         "data": {"model_id": "boss", "temperature": 0.5},
     }
     assert data["managed_agents"]["child"]["class"] == "ToolCallingAgent"
@@ -515,11 +515,11 @@ def test_a_class_of_ones_own_comes_back() -> None:
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({"class": "Popen"}, "no MultiStepAgent called 'Popen'"),
+        ({"class": "Popen"}, "no MultiStepAgent of the name 'Popen'"),
         ({"class": "ToolCallingAgent"}, None),
-        ({"model": {"class": "Popen", "data": {"args": "true"}}}, "no model class 'Popen'"),
-        ({"model": {"class": "as_model"}}, "no model class"),
-        ({"model": None}, "no model class None"),
+        ({"model": {"class": "Popen", "data": {"args": "true"}}}, "no Model of the name 'Popen'"),
+        ({"model": {"class": "as_model"}}, "no Model of the name"),
+        ({"model": None}, "no Model of the name None"),
         ({"tools": [{"name": "launch"}]}, r"tools launch.*from_dict\(data, tools="),
     ],
 )

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from typing import Any
 
 import pytest
 
-from sanderling import CodeAgent, LogLevel
+from sanderling import CodeAgent, LogLevel, ToolCallingAgent
 from sanderling.models import OpenAIModel
 from sanderling.sandbox import LocalPythonExecutor
 
@@ -22,6 +24,36 @@ def test_an_agent_in_the_usual_place_comes_back_without_further_ado() -> None:
     made = CodeAgent([], OpenAIModel("gpt-5", temperature=0.5), max_steps=3, **QUIET)
     data = json.loads(json.dumps(made.to_dict()))
     assert CodeAgent.from_dict(data).to_dict() == data
+
+
+@pytest.mark.parametrize(
+    ("manager", "child"), [("CodeAgent", "ToolCallingAgent"), ("ToolCallingAgent", "CodeAgent")]
+)
+def test_a_fresh_process_loads_managed_agents_of_another_class(manager: str, child: str) -> None:
+    model = OpenAIModel("m")
+    kinds = {"CodeAgent": CodeAgent, "ToolCallingAgent": ToolCallingAgent}
+    helper = kinds[child]([], model, name="helper", description="Helps.", **QUIET)
+    form = kinds[manager]([], model, managed_agents=[helper], **QUIET).to_dict()
+    script = f"""
+import json, sys
+from sanderling import {manager}
+agent = {manager}.from_dict(json.load(sys.stdin))
+print(type(agent.managed_agents["helper"]).__name__)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], input=json.dumps(form), capture_output=True, text=True
+    )
+    assert (done.stdout, done.stderr) == (f"{child}\n", "")
+
+
+def test_agents_of_ones_own_classes_are_told_apart_by_module() -> None:
+    def derived(module: str) -> type[CodeAgent]:
+        return type("Mine", (CodeAgent,), {"__module__": module, "__qualname__": "Mine"})
+
+    first, second = derived("library"), derived("other_library")
+    for kind in (first, second):
+        data = kind([], OpenAIModel("m"), **QUIET).to_dict()
+        assert type(CodeAgent.from_dict(data)) is kind
 
 
 @pytest.mark.parametrize(

@@ -97,8 +97,11 @@ def test_a_prompt_for_code_in_every_combination(
     )
     prompt = agent.system_prompt
     reads_well(prompt)
-    assert ("def slow(city: str) -> str:" in prompt) == bool(tools)
-    assert ("def helper(" in prompt) == managed
+    slow, hands_over = "def slow(city: str) -> str:", "def helper("
+    if profile is not None:
+        slow, hands_over = "slow(city) # Says", "helper(task) # Searches the web. Takes a while."
+    assert (slow in prompt) == bool(tools)
+    assert (hands_over in prompt) == managed
     assert ("Speak like a pirate." in prompt) == bool(instructions)
     if profile is None:
         assert ("numpy" in prompt) == (imports == ["numpy"])
@@ -106,8 +109,6 @@ def test_a_prompt_for_code_in_every_combination(
         assert "def final_answer(answer: Any)" in prompt
     if not structured:
         opening = {None: "<code>", "markdown": "```python"}.get(tags, "[PY]")
-        if tags is None and profile is not None:
-            opening = "```python"
         assert opening in prompt
         assert opening == "<code>" or "<code>" not in prompt
 

@@ -13,6 +13,7 @@ from sanderling import (
     AgentToolCallError,
     AgentToolExecutionError,
     LogLevel,
+    ModelProfile,
     ScriptedModel,
     TokenUsage,
     ToolCallingAgent,
@@ -184,3 +185,10 @@ def test_checks_of_every_form_send_an_answer_back(driver: Driver) -> None:
     assert "'polite'" in told[2]
     assert isinstance(agent.model, ScriptedModel)
     assert "'polite'" in agent.model.requests[-1].messages[-1].text
+
+
+def test_a_profile_for_code_leaves_calls_of_tools_alone() -> None:
+    model = ScriptedModel([answer("done")], profile=ModelProfile.load("small"))
+    agent = ToolCallingAgent([], model, verbosity_level=LogLevel.OFF)
+    assert agent.run("x") == "done"
+    assert agent.system_prompt == agent_for(tools=()).system_prompt

@@ -30,7 +30,8 @@ ANSWERING = streams(f"{THOUGHT}\n", CODE)
 
 def environment(**variables: str) -> dict[str, str]:
     # No key, no proxy and no local server of whoever runs the tests.
-    return {"PATH": os.environ["PATH"], "OLLAMA_HOST": f"127.0.0.1:{free_port()}", **variables}
+    kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
+    return {**kept, "OLLAMA_HOST": f"127.0.0.1:{free_port()}", **variables}
 
 
 def free_port() -> int:
@@ -288,5 +289,12 @@ def test_the_embedded_model_needs_nothing(tmp_path: Path) -> None:
     done = sanderling("What is 25 times 31?", env={"HOME": str(tmp_path)})
     assert done.returncode == 0
     assert "LlamaCppModel" in done.stdout
+    assert "135M parameters: shows that everything works" in done.stdout
     assert "Out - Final answer: 775" in done.stdout
     assert done.stderr == ""
+
+
+def test_the_embedded_model_calls_tools() -> None:
+    done = sanderling("--action-type", "tool_calling", "--quiet", "What is the capital of France?")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip()

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import Any, Protocol
 
 import pytest
 from hypothesis import given
@@ -36,7 +36,12 @@ def finished(number: int = 1, **fields: Any) -> ActionStep:
     return ActionStep(number, timing, token_usage=TokenUsage(1000, 20), **fields)
 
 
-def show(screen: Screen, *events: Event | list[Event]) -> None:
+class Shown(Protocol):
+    @property
+    def logger(self) -> AgentLogger: ...
+
+
+def show(screen: Shown, *events: Event | list[Event]) -> None:
     printer = RunPrinter(screen.logger)
     for event in events:
         for one in event if isinstance(event, list) else [event]:
@@ -376,6 +381,47 @@ def test_no_line_of_an_output_passes_for_a_line_of_the_log(streamed: bool) -> No
     )
     assert screen.text.count("forged") == 8
     assert not [line for line in screen.lines if line.startswith(("Out - ", "━", "Error: "))]
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_lines_that_a_narrow_terminal_breaks_stay_moved(streamed: bool) -> None:
+    screen = Screen(terminal=True, width=24)
+    printed = "abcdefghij" * 4 + "\n" + "宽" * 12 + "\n"
+    pieces = [printed[start : start + 7] for start in range(0, len(printed), 7)]
+    show(
+        screen,
+        [CodeOutputDelta(piece) for piece in pieces] if streamed else [],
+        finished(
+            code_action="x",
+            observations=f"Execution logs:\n{printed}\nLast output from code snippet:\nNone",
+            error=AgentExecutionError("much has gone wrong in this step"),
+        ),
+    )
+    assert screen.lines[:8] == [
+        "Execution logs:",
+        "  abcdefghijabcdefghijab",
+        "  cdefghijabcdefghij",
+        "  宽宽宽宽宽宽宽宽宽宽宽",
+        "  宽",
+        "Error: much has gone",
+        "  wrong in this step",
+        "[Step 1: Duration 0.50",
+    ]
+
+
+def test_what_a_tool_prints_meanwhile_begins_a_line() -> None:
+    screen = Screen(terminal=True)
+    show(
+        screen,
+        *(CodeOutputDelta(piece) for piece in ("one", " \n", "two\n\n")),
+    )
+    assert screen.raw.endswith("  one \n  two\n")
+    printer = RunPrinter(screen.logger)
+    printer.show(CodeOutputDelta("three\n"))
+    assert screen.raw.endswith("  three\n")
+    printer.show(CodeOutputDelta("\n\nfour"))
+    printer.close()
+    assert screen.raw.endswith("  three\n\n\n  four\n")
 
 
 def test_a_value_that_refuses_to_be_written_does_not_end_the_run() -> None:

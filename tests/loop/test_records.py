@@ -16,6 +16,7 @@ from sanderling.errors import (
     AgentToolExecutionError,
     InterpreterError,
     MissingExtraError,
+    RateLimitError,
     SandboxCrashed,
     SandboxTimeout,
     SandboxViolation,
@@ -63,6 +64,7 @@ CALL = ToolCall("add", {"a": 1}, "call_1")
             RunStarted("Go.", images=(b"\x89PNG\r\n\x1a\n",)),
             {
                 "type": "RunStarted",
+                "version": 1,
                 "task": "Go.",
                 "agent": None,
                 "model": "",
@@ -71,17 +73,18 @@ CALL = ToolCall("add", {"a": 1}, "call_1")
         ),
         (
             PlanningStarted(True, 1),
-            {"type": "PlanningStarted", "is_first": True, "step_number": 1},
+            {"type": "PlanningStarted", "version": 1, "is_first": True, "step_number": 1},
         ),
-        (StepStarted(1), {"type": "StepStarted", "step_number": 1}),
+        (StepStarted(1), {"type": "StepStarted", "version": 1, "step_number": 1}),
         (ChatMessageStreamDelta("hi"), {"content": "hi"}),
         (CALL, CALL.dict()),
-        (ModelReply("hi"), {"type": "ModelReply", "text": "hi"}),
-        (CodeOutputDelta("x"), {"type": "CodeOutputDelta", "text": "x"}),
+        (ModelReply("hi"), {"type": "ModelReply", "version": 1, "text": "hi"}),
+        (CodeOutputDelta("x"), {"type": "CodeOutputDelta", "version": 1, "text": "x"}),
         (
             ToolOutput("call_1", {1: object}, "said", False, CALL),
             {
                 "type": "ToolOutput",
+                "version": 1,
                 "id": "call_1",
                 "output": {"1": "<class 'object'>"},
                 "observation": "said",
@@ -91,20 +94,22 @@ CALL = ToolCall("add", {"a": 1}, "call_1")
         ),
         (
             ActionOutput((1, 2), True),
-            {"type": "ActionOutput", "output": [1, 2], "is_final_answer": True},
+            {"type": "ActionOutput", "version": 1, "output": [1, 2], "is_final_answer": True},
         ),
         (ActionStep(1), ActionStep(1).dict()),
         (PlanningStep(plan="p"), PlanningStep(plan="p").dict()),
-        (FinalAnswerStep(3), {"type": "FinalAnswerStep", "output": 3}),
+        (FinalAnswerStep(3), {"type": "FinalAnswerStep", "version": 1, "output": 3}),
         (
             NestedEvent("boss/helper", "call_1", StepStarted(1)),
             {
                 "type": "NestedEvent",
+                "version": 1,
                 "path": "boss/helper",
                 "call_id": "call_1",
                 "event": {
                     "event": "StepStarted",
-                    "data": {"type": "StepStarted", "step_number": 1},
+                    "version": 1,
+                    "data": {"type": "StepStarted", "version": 1, "step_number": 1},
                 },
             },
         ),
@@ -113,7 +118,7 @@ CALL = ToolCall("add", {"a": 1}, "call_1")
 )
 def test_an_event_as_json(event: Any, data: Any) -> None:
     written = event_to_dict(event)
-    assert written == {"event": type(event).__name__, "data": data}
+    assert written == {"event": type(event).__name__, "version": 1, "data": data}
     assert json.loads(json.dumps(written)) == written
 
 
@@ -134,7 +139,18 @@ def test_an_event_as_json(event: Any, data: Any) -> None:
         (CallTool("call_1", "add", {"a": 1}), {"id": "call_1", "arguments": {"a": 1}}),
         (
             Together((CallTool("1", "f", {}),)),
-            {"effects": [{"type": "CallTool", "id": "1", "name": "f", "arguments": {}}]},
+            {
+                "effects": [
+                    {
+                        "type": "CallTool",
+                        "version": 1,
+                        "id": "1",
+                        "name": "f",
+                        "arguments": {},
+                        "in_code": False,
+                    }
+                ]
+            },
         ),
         (
             Outcome(error=AgentToolExecutionError("no")),
@@ -148,7 +164,7 @@ def test_an_event_as_json(event: Any, data: Any) -> None:
 )
 def test_an_effect_as_json(effect: Any, part: dict[str, Any]) -> None:
     written = effect.dict()
-    assert written["type"] == type(effect).__name__
+    assert (written["type"], written["version"]) == (type(effect).__name__, 1)
     assert part.items() <= written.items()
     assert json.loads(json.dumps(written)) == written
 
@@ -322,3 +338,25 @@ def test_a_journal_cannot_make_us_read_a_file(url: str) -> None:
 
 def test_what_is_not_known_is_left_out() -> None:
     assert effect_from_dict({"type": "ExecuteCode", "code": "1", "shiny": 3}) == ExecuteCode("1")
+
+
+@pytest.mark.parametrize("read", [effect_from_dict, event_from_dict])
+def test_a_form_of_a_newer_version_is_refused(read: Any) -> None:
+    forms = {
+        effect_from_dict: {"type": "ExecuteCode", "version": 2, "code": "1"},
+        event_from_dict: {"event": "StepStarted", "version": 2, "data": {}},
+    }
+    with pytest.raises(ValueError, match="saved by a newer Sanderling"):
+        read(forms[read])
+
+
+def test_an_error_comes_back_with_its_fields() -> None:
+    error = RateLimitError("slow down", status=429, request_id="r1", retryable=True, retry_after=2)
+    again = Outcome.from_dict(json.loads(json.dumps(Outcome(error=error).dict()))).error
+    assert isinstance(again, RateLimitError)
+    assert (again.status, again.request_id, again.retryable, again.retry_after) == (
+        429,
+        "r1",
+        True,
+        2,
+    )

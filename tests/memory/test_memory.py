@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
+from typing import cast
 
 from sanderling.errors import AgentExecutionError
 from sanderling.memory import (
@@ -110,6 +112,33 @@ def test_only_what_is_new_is_rendered() -> None:
     second.observations = "edited"
     assert said(memory.messages()[:])[3] == ("tool-response", "Observation:\nedited")
     assert rendered == [1, 2, 3, 4, 5, 2]
+
+
+def test_an_edit_renders_no_other_memory_anew() -> None:
+    rendered = []
+
+    @dataclass(eq=False)
+    class Note(MemoryStep):
+        text: str
+
+        def to_messages(self, summary_mode: bool = False) -> list[ChatMessage]:
+            rendered.append(self.text)
+            return [ChatMessage(MessageRole.USER, self.text)]
+
+    first, second = AgentMemory("first"), AgentMemory("second")
+    shared = Note("shared")
+    first.steps += [shared, Note("a")]
+    second.steps += [shared, Note("b")]
+    first.messages()
+    second.messages()
+    rendered.clear()
+    cast("Note", second.steps[1]).text = "changed"
+    assert first.messages()[-1].text == "a"
+    assert rendered == []
+    shared.text = "for both"
+    assert ("user", "for both") in said(first.messages()[:])
+    assert ("user", "for both") in said(second.messages()[:])
+    assert rendered == ["for both", "changed"]
 
 
 def test_an_old_history_stays_as_it_was_when_a_step_is_edited() -> None:

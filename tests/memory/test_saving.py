@@ -254,7 +254,7 @@ def test_a_step_loads_from_its_own_form() -> None:
         assert isinstance(loaded, ActionStep)
         assert type(loaded.error) is AgentParsingError
         assert loaded.dict() == step.dict()
-    with pytest.raises(ValueError, match="no kind of step 'ActionStep'"):
+    with pytest.raises(ValueError, match="no TaskStep of the name 'ActionStep'"):
         TaskStep.from_dict(step.dict())
 
 
@@ -270,6 +270,32 @@ def test_a_kind_of_step_of_ones_own_comes_back() -> None:
     (note,) = again(remembered(Note("hello", (1, 2)))).steps
     assert isinstance(note, Note)
     assert (note.written, note.pages) == ("hello", (1, 2))
+
+
+def test_fields_are_read_by_their_declaration_and_not_by_their_name() -> None:
+    @dataclass(eq=False)
+    class Report(MemoryStep):
+        error: str
+        timing: list[int]
+
+        def to_messages(self, summary_mode: bool = False) -> list[ChatMessage]:
+            return []
+
+    (report,) = again(remembered(Report("late", [1, 2]))).steps
+    assert isinstance(report, Report)
+    assert (report.error, report.timing) == ("late", [1, 2])
+
+
+def test_classes_of_one_name_in_two_modules_are_told_apart() -> None:
+    def note(module: str) -> type[MemoryStep]:
+        def to_messages(self: MemoryStep, summary_mode: bool = False) -> list[ChatMessage]:
+            return []
+
+        body = {"__module__": module, "__qualname__": "Note", "to_messages": to_messages}
+        return type("Note", (MemoryStep,), body)
+
+    first, second = note("library"), note("other_library")
+    assert [type(step) for step in again(remembered(second(), first())).steps] == [second, first]
 
 
 def form(**changes: Any) -> dict[str, Any]:
@@ -302,7 +328,7 @@ BROKEN: list[tuple[Any, str]] = [
     (form(steps={}), "no steps"),
     (form(steps=["x"]), "step 0"),
     (form(steps=[{"type": "TaskStep"}]), "step 0.*task"),
-    (form(steps=[{"type": "object"}]), "no kind of step 'object'"),
+    (form(steps=[{"type": "object"}]), "no MemoryStep of the name 'object'"),
     (form(steps=[{"type": "ActionStep", "timing": 5}]), "step 0"),
     (form(steps=[{"type": "ActionStep", "tool_calls": [{}]}]), "step 0"),
     (form(steps=[{"type": "FinalAnswerStep", "output": {"$": "value", "data": {"$": "os"}}}]), "0"),

@@ -109,6 +109,7 @@ def test_the_embedded_model_comes_last() -> None:
     assert isinstance(model, LlamaCppModel)
     assert "SmolLM2" in line
     assert "no key is set and no local server answers" in line
+    assert "shows that everything works; set a key or start Ollama for answers" in line
     assert isinstance(
         choose(somebody, {"HF_TOKEN": "x"}, model_type="LlamaCppModel")[0], LlamaCppModel
     )

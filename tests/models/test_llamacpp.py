@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import math
+import os
 import re
 import subprocess
 import sys
@@ -18,6 +18,7 @@ from sanderling.errors import AgentGenerationError, ContextLengthError
 from sanderling.messages import ChatMessage, JSONObject, MessageRole, agglomerate_stream_deltas
 from sanderling.models import LlamaCppModel, OpenAIModel
 from sanderling.models._gguf import embedded_path
+from sanderling.models._llama_engine import reading_threads, writing_threads
 
 HELLO = [ChatMessage(MessageRole.USER, "Count from one to twenty.")]
 
@@ -196,6 +197,22 @@ def test_the_embedded_model_has_the_small_profile(tmp_path: Path) -> None:
     assert LlamaCppModel(copied).profile is None
 
 
+@pytest.mark.parametrize(("load", "threads"), [(0.1, 8), (3.0, 5), (50.0, 4)])
+def test_a_prompt_is_read_with_the_idle_cores(
+    monkeypatch: pytest.MonkeyPatch, load: float, threads: int
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(8)))
+    monkeypatch.setattr(os, "getloadavg", lambda: (load, 0.0, 0.0))
+    assert reading_threads() == threads
+
+
+def test_threads_are_counted_without_linux(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "sched_getaffinity")
+    monkeypatch.delattr(os, "getloadavg")
+    monkeypatch.setattr(os, "cpu_count", lambda: 6)
+    assert (writing_threads(), reading_threads()) == (3, 6)
+
+
 def test_settings_load_back() -> None:
     made = LlamaCppModel(embedded_path(), n_ctx=512, max_tokens=7, seed=3, top_p=0.5)
     loaded = LlamaCppModel.from_dict(json.loads(json.dumps(made.to_dict())))
@@ -224,71 +241,6 @@ def test_nothing_is_printed() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
     assert (done.stdout, done.stderr) == (b"", b"")
-
-
-# What a code agent sends to this model, without the agent: its own room tests it with one.
-def solve(model: LlamaCppModel, task: str) -> float:
-    from jinja2 import Environment
-
-    profile = model.profile
-    assert profile is not None
-    assert profile.code_block_tags is not None
-    opening, closing_tag = profile.code_block_tags
-    prompt = (
-        Environment()
-        .from_string(profile.prompts["system_prompt"])
-        .render(
-            tools={},
-            managed_agents={},
-            authorized_imports="math",
-            custom_instructions=None,
-            code_block_opening_tag=opening,
-            code_block_closing_tag=closing_tag,
-        )
-    )
-    messages = [
-        ChatMessage(MessageRole.SYSTEM, prompt),
-        ChatMessage(MessageRole.USER, f"New task:\n{task}"),
-    ]
-    text = model.generate(
-        messages, list(profile.stop_sequences), grammar=profile.grammar, **profile.options
-    ).text
-    code = text.partition(f"{opening}\n")[2].removesuffix(closing_tag)
-    # What a model writes is not run in this process.
-    done = subprocess.run(
-        [sys.executable, "-I", "-c", f"final_answer = print\n{code}"],
-        capture_output=True,
-        text=True,
-        timeout=10,
-        check=True,
-    )
-    return float(done.stdout)
-
-
-@pytest.mark.parametrize(
-    ("task", "answer"),
-    [
-        ("What is 25 times 31?", 775),
-        ("What is 2 to the power 3.7384?", 2**3.7384),
-        ("Could you calculate 2 to the power of 3.7384?", 2**3.7384),
-        ("Could you give me the result of 2 to the power of 3.7384?", 2**3.7384),
-        ("What is the square root of 1764?", 42),
-        ("What is 1000 divided by 8?", 125),
-        ("What is 17 plus 26?", 43),
-        ("What is 144 minus 99?", 45),
-    ],
-)
-def test_the_embedded_model_solves_sums_by_code(
-    model: LlamaCppModel, task: str, answer: float
-) -> None:
-    assert math.isclose(solve(model, task), answer)
-
-
-def test_the_sums_are_not_in_the_prompt(model: LlamaCppModel) -> None:
-    assert model.profile is not None
-    prompt = str(model.profile.prompts)
-    for number in ("25", "31", "775", "3.7384", "1764", "1000", "125", "26", "144", "99"):
-        assert not re.search(rf"\b{re.escape(number)}\b", prompt), number
 
 
 def test_openai_model_against_a_server_that_is_not_ours() -> None:

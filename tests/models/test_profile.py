@@ -13,7 +13,6 @@ def test_the_small_profile_loads_and_loads_back() -> None:
     small = ModelProfile.load("small")
     assert small.name == "small"
     assert small.grammar is not None
-    assert small.code_block_tags == ("```python", "```")
     assert "final_answer" in small.prompts["system_prompt"]
     assert ModelProfile.from_dict(small.dict()) == small
     assert ModelProfile.load("small") is small

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sanderling.sandbox import ToolRequest
+from sanderling.sandbox import ToolRequest, kernel
 from sanderling.sandbox._exchange import Exchange
 from sanderling.sandbox._remote import RemoteInterpreter
 from sanderling.sandbox.backends._forked import readable
@@ -52,6 +52,16 @@ def test_an_interrupt_that_comes_too_late_does_not_reach_the_next_step(
                 patched.setattr(Exchange, "start_step", start_step)
                 assert value(python, "1") == 1
             assert value(python, "2") == 2
+
+
+def test_code_that_cannot_be_sent_has_no_result_of_the_step_before() -> None:
+    tools = {"final_answer": lambda answer: answer}
+    with interpreter(tools=tools) as python:
+        before = run(python, "print('before'); final_answer(5)", tools)
+        assert (before.output, before.is_final_answer) == (5, True)
+        result = run(python, f"{'#' * (kernel.MAX_JSON + 1)}", tools)
+        assert (result.logs, result.is_final_answer) == ("", False)
+        assert "the code cannot enter the sandbox: too large" in str(result.error)
 
 
 def test_an_interrupt_that_comes_too_late_for_an_abandoned_step() -> None:

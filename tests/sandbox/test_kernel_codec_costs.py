@@ -7,6 +7,7 @@ it was neither.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import decimal
 import itertools
 import json
@@ -150,6 +151,37 @@ def test_huge_numbers_of_one_hash_are_not_compared(wrap: Callable[[object], obje
 def test_members_that_share_a_hash_by_chance_come_back(members: set[object]) -> None:
     assert cross(members) == members
     assert cross(dict.fromkeys(members, 1)) == dict.fromkeys(members, 1)
+
+
+class Alike:
+    """All of one hash, or all of one text."""
+
+    def __repr__(self) -> str:
+        return "Alike"
+
+
+@dataclasses.dataclass(eq=False)
+class Node:
+    x: int = 0
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        set(itertools.product([-1, -2], repeat=7)),
+        {number * sys.hash_info.modulus for number in range(65)},
+        {Alike() for _ in range(200)},
+        {Node() for _ in range(65)},
+        {(Node(), 1) for _ in range(65)},
+    ],
+    ids=["grid", "modulus", "texts", "records", "in tuples"],
+)
+def test_members_that_a_host_would_refuse_are_not_sent(members: set[object]) -> None:
+    for value in (members, frozenset(members), dict.fromkeys(members, 1)):
+        with pytest.raises(CodecError, match="with the same hash: send a list"):
+            kernel.encode(value, stay=kernel.stand_in)
+    encoded, blobs = kernel.encode(list(members), stay=kernel.stand_in)
+    assert len(read(encoded, *map(bytes, blobs))) == len(members)
 
 
 def walks(bits: int) -> list[int]:

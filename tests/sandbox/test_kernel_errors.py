@@ -164,7 +164,7 @@ def test_a_wall_is_explained(code: str, hint: str) -> None:
 
 def test_ordinary_errors_have_no_hint() -> None:
     with interpreter() as python:
-        assert "Hint" not in error(python, "open('not_there.txt')")
+        assert "Hint" not in error(python, "open('not_there.txt', 'x').close(); open('.', 'w')")
         assert "Hint" not in error(python, "1 / 0")
         assert "Hint" not in error(python, "raise EOFError('of a file')")
         assert "Hint" not in error(python, "x = 1 %")
@@ -193,8 +193,9 @@ def test_a_tool_that_is_hidden_by_a_variable_is_pointed_at() -> None:
     tools = {"search": lambda text: text}
     with interpreter(tools=tools) as python:
         assert value(python, "search = search('a')\nsearch", tools) == "a"
-        assert "`del search` brings them back" in error(python, "search('b')", tools)
-        assert value(python, "del search\nsearch('c')", tools) == "c"
+        told = error(python, "search = 1\nsearch('b')", tools)
+        assert "hide the tools search in this step" in told
+        assert value(python, "search('c')", tools) == "c"
 
 
 def test_an_error_in_a_thread_is_printed(python: Interpreter) -> None:

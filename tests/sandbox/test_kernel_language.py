@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from sanderling.sandbox import SandboxValue
 from support.sandbox import interpreter, run, value
 
 if TYPE_CHECKING:
@@ -360,12 +361,12 @@ def test_classes_find_the_module_they_are_from() -> None:
     ("code", "expected"),
     [
         ("1; 2", 2),
-        ("x_last = 5", None),
+        ("x_last = 5", 5),
         ("'only a string'", "only a string"),
-        ("if True:\n    7", None),
+        ("if True:\n    7", 7),
         ("", None),
         ("# nothing", None),
-        ("def f(): pass", None),
+        ("import math", None),
         ("print(1)", None),
         ("(1,\n 2)", (1, 2)),
         ("7;", 7),
@@ -373,10 +374,32 @@ def test_classes_find_the_module_they_are_from() -> None:
         ("ｘ = 4; x", 4),  # noqa: RUF001 - identifiers are normalised
     ],
 )
-def test_the_value_is_that_of_the_last_expression(
+def test_the_value_is_that_of_the_last_statement(
     python: Interpreter, code: str, expected: object
 ) -> None:
     assert value(python, code) == expected
+
+
+def test_what_was_assigned_is_not_kept_beside_its_variable() -> None:
+    code = """
+        class Thing:
+            def __del__(self): print("gone")
+        thing = Thing()
+    """
+    with interpreter() as python:
+        result = run(python, textwrap.dedent(code))
+        assert result.text == "<__main__.Thing object>"
+        assert isinstance(result.output, SandboxValue)
+        assert result.output.name is None
+        assert run(python, "thing = None").logs == "gone\n"
+
+
+def test_what_was_assigned_and_is_large_is_shown_and_stays() -> None:
+    with interpreter() as python:
+        result = run(python, "many = list(range(10_001))")
+        assert result.text.startswith("[0, 1, 2")
+        assert isinstance(result.output, SandboxValue)
+        assert value(python, "many") == list(range(10_001))
 
 
 def test_variables_stay_from_step_to_step(python: Interpreter) -> None:

@@ -19,7 +19,7 @@ ALONE, TOGETHER = "broken()", "parallel(lambda _: broken(), range(3))"
 CATCHING = """
 def caught(_=None):
     try: broken()
-    except Exception as error: return str(error)
+    except Exception as error: return f"{type(error).__name__}: {error}"
 """
 
 
@@ -51,7 +51,7 @@ def test_the_code_catches_what_a_function_raises(
 ) -> None:
     python = serving(broken=raising(error))
     told = python.value(f"{CATCHING}\n[caught(), *parallel(caught, range(3))]")
-    assert [each.partition(":")[0] for each in told] == [type(error).__name__] * 4
+    assert [type(error).__name__ in each for each in told] == [True] * 4
 
 
 @pytest.mark.parametrize("code", [ALONE, TOGETHER])
@@ -73,7 +73,7 @@ def test_in_a_worker_thread_it_is_an_error_of_the_call(error: BaseException) -> 
             ServingInterpreter(python, {"broken": raising(error)}, members=True), "async"
         )
         told = driven.value(f"{CATCHING}\n[caught(), *parallel(caught, range(3))]")
-    assert [each.partition(":")[0] for each in told] == [type(error).__name__] * 4
+    assert [type(error).__name__ in each for each in told] == [True] * 4
 
 
 def test_an_interrupt_of_the_caller_answers_the_calls_under_way() -> None:

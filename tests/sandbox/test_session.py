@@ -181,6 +181,14 @@ def test_a_call_is_answered_once() -> None:
     request = only_request(made)
     assert heard(made.fail(request, "no")) == [("ret", {"id": 1, "e": "no"})]
     assert made.fail(request, "no") == []
+
+
+def test_the_builtin_class_of_an_error_is_told() -> None:
+    made = session()
+    (request,) = made.feed(said("call", CALL))
+    assert isinstance(request, ToolRequest)
+    told = heard(made.fail(request, "no", "KeyError"))
+    assert told == [("ret", {"id": 1, "e": "no", "kind": "KeyError"})]
     assert made.reply(request, 1) == []
 
 
@@ -209,9 +217,11 @@ def test_calls_and_the_bytes_of_their_arguments_are_counted_until_they_are_answe
     frames = [said("call", CALL, id=number, args=["x" * number * 1_000]) for number in range(1, 5)]
     requests = [event for frame in frames for event in made.feed(frame)]
     assert (made.calls, made.argument_bytes) == (4, sum(map(len, frames)))
-    for request, answer in zip(requests, (made.reply, made.fail), strict=False):
-        assert isinstance(request, ToolRequest)
-        answer(request, "done")
+    answered, failed = requests[:2]
+    assert isinstance(answered, ToolRequest)
+    assert isinstance(failed, ToolRequest)
+    made.reply(answered, "done")
+    made.fail(failed, "done")
     assert (made.calls, made.argument_bytes) == (2, sum(map(len, frames[2:])))
     made.interrupt()
     assert (made.calls, made.argument_bytes) == (0, 0)

@@ -11,6 +11,12 @@ SLOW = {
     "attacks": r"sandbox/attacks/|sandbox/test_copying\.py",
     "containers": r"test_docker|\[docker\b|-docker\b",
     "wasm": r"test_wasm|\[wasm\b|-wasm\b",
+    "machines": r"test_machines|\[(e2b|modal|blaxel)\b|-(e2b|modal|blaxel)\b",
+    "torch": r"test_transformers\.py|test_hub_files\.py::test_a_repository_for_transformers",
+    "fuzz": r"test_frame_fuzz\.py|test_random_calls\.py|::test_(forged_messages|changed_frames)"
+    r"|::test_(plain_data_comes_back|whatever_goes_in_comes_back|any_array_comes_back)",
+    "costs": r"_in_proportion|test_kernel_codec_costs\.py",
+    "soak": r"test_five_hundred|test_two_hundred|test_calls_that_wait_for_a_slow_tool",
 }
 """Families that take minutes, by a pattern of their tests' ids."""
 

@@ -7,7 +7,14 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
-from sanderling.sandbox import CodeResult, Interpreter, ToolRequest, ToolSpec, create_interpreter
+from sanderling.sandbox import (
+    CodeResult,
+    Interpreter,
+    ToolRequest,
+    ToolSpec,
+    create_interpreter,
+    failure,
+)
 
 Tools = Mapping[str, Callable[..., Any]]
 
@@ -45,7 +52,7 @@ def answer(python: Interpreter, request: ToolRequest, tools: Tools) -> None:
         function = request.method or tools[request.name]
         value = function(*request.args, **request.kwargs)
     except Exception as error:
-        python.fail(request, f"{type(error).__name__}: {error}")
+        python.fail(request, *failure(error))
     else:
         python.reply(request, value)
 

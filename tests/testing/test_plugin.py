@@ -26,7 +26,8 @@ NONE = "raise RuntimeError('asked for the real model')"
 
 
 @pytest.fixture
-def run(pytester: pytest.Pytester) -> Run:
+def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Run:
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # those take a second a run
     return Run(pytester)
 
 

@@ -93,6 +93,17 @@ def test_says_what_to_fix(arguments: object, error: type[Exception], message: st
         trip.validate_arguments(arguments)
 
 
+@pytest.mark.parametrize("text", ['{"city": "Rome", "days": 2}', ' {"city": "Rome", "days": 2}'])
+def test_arguments_that_were_encoded_twice_are_decoded(text: str) -> None:
+    assert trip.validate_arguments(text) == {"city": "Rome", "days": 2, "tags": None}
+
+
+@pytest.mark.parametrize("text", ['{"city": "Rome", "da', "{city: Rome}", "{" * 100_000])
+def test_broken_json_is_called_that(text: str) -> None:
+    with pytest.raises(TypeError, match="are no complete JSON"):
+        trip.validate_arguments(text)
+
+
 def test_a_lone_value_is_the_only_argument() -> None:
     @tool
     def upper(text: str) -> str:
@@ -109,6 +120,9 @@ def test_a_lone_value_is_the_only_argument() -> None:
         return "pong"
 
     assert upper.call("a") == "A"
+    assert upper.call('{"text": "a"}') == "A"
+    assert upper.call('{"a": 1}') == '{"A": 1}'
+    assert upper.call("{a") == "{A"
     assert ping.call(None) == ping.call({}) == "pong"
     with pytest.raises(ValueError, match="Its arguments are: none"):
         ping.call({"x": 1})

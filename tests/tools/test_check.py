@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -244,3 +245,14 @@ def test_data_that_is_wrapped_to_stay_on_the_host_is_shown_by_its_class() -> Non
     settings = {"key": "sk-SECRET"}
     wrapped = HostObject(settings)
     assert show([wrapped.obj]) == "[<dict object of the host>]"
+
+
+@pytest.mark.parametrize(
+    "wrap", [lambda one: one, lambda one: [[one] * 6] * 6], ids=["one", "many"]
+)
+def test_shows_an_array_of_many_short_dimensions_at_once(wrap: Any) -> None:
+    start = time.thread_time()
+    text = show(wrap(np.zeros((2,) * 17)))
+    assert time.thread_time() - start < 0.3
+    assert "<ndarray that is too large to be shown>" in text
+    assert show(np.zeros((3, 2))) == repr(np.zeros((3, 2)))

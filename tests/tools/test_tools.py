@@ -6,7 +6,7 @@ import sanderling.tools
 
 
 def test_every_public_name_is_there() -> None:
-    assert sanderling.tools.__all__ == [
+    assert dir(sanderling.tools) == [
         "AUTHORIZED_TYPES",
         "BaseTool",
         "DocstringParsingException",
@@ -22,7 +22,7 @@ def test_every_public_name_is_there() -> None:
         "tool",
         "validate_tool_arguments",
     ]
-    for name in sanderling.tools.__all__:
+    for name in dir(sanderling.tools):
         assert getattr(sanderling.tools, name) is not None
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
 from contextlib import aclosing, closing
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, overload
 
 from sanderling.console import LogLevel
@@ -15,14 +17,16 @@ from ._agent_tool import format_answer, format_task
 from ._definition import AgentDefinition
 from ._old_names import OldNames
 from ._policies import with_memory
-from ._validation import defines
+from ._validation import defines, images_there
 
 if TYPE_CHECKING:
     from types import TracebackType
 
     from sanderling.loop import Event
     from sanderling.messages import ImageSource
-    from sanderling.runtime import RunLimits, RunOptions
+    from sanderling.runtime import FilePath, RunLimits, RunOptions
+
+_choosing = threading.Lock()  # of the session of a run: no two runs take over the same
 
 
 class MultiStepAgent(AgentDefinition, OldNames):
@@ -82,6 +86,8 @@ class MultiStepAgent(AgentDefinition, OldNames):
     __slots__ = ("_given_control",)  # set in the handles that `within` makes
     _given_control: ManualControl
 
+    keep_files: FilePath | None = None
+    _prepared: Mapping[str, Any] = MappingProxyType({})  # variables for all runs; only replaced
     _calls_tools = False  # in its steps, that is, other than from code
     _session: Session | None = None
 
@@ -104,7 +110,8 @@ class MultiStepAgent(AgentDefinition, OldNames):
                 last run of this agent.
             **options: ``images``: shown to the model with the task: PIL images, bytes, paths, URLs.
                 ``variables``: values by name, told to the model and usable in its code.
-                ``max_steps`` and ``limits``: in the place of those of the agent.
+                ``max_steps`` and ``limits``: in the place of those of the agent. ``files`` and
+                ``keep_files``: see `run`.
 
         Raises:
             TypeError: The task is no text, or an option not what it has to be.
@@ -115,22 +122,26 @@ class MultiStepAgent(AgentDefinition, OldNames):
             raise TypeError(f"a task is a text, not {type(task).__name__}")
         if not task.strip():
             raise ValueError("the task is empty: say what the agent is to do")
+        options.setdefault("keep_files", self.keep_files)
         if session is not None:
             session.check_free()
-            return Run(self, session, task, on_begin=session.renew_system_prompt, **options)
-        session = None if reset else self._session
-        if session is not None:
-            session.check_free()
-            return Run(self, session, task, on_begin=session.renew_system_prompt, **options)
-        session = Session(self)
-        return Run(self, session, task, on_begin=partial(self._go_on_in, session), **options)
+            return Run(self, session, task, on_begin=session.renew_memory, **options)
+        session, was_used = self._session_for_run(reset)
+        on_begin = partial(self._go_on_in, session, reset)
+        try:
+            return Run(self, session, task, on_begin=on_begin, **options)
+        except BaseException:
+            session.is_used = was_used
+            raise
 
     def session(self) -> Session:
         """Returns a new conversation, with a memory, variables and a sandbox of its own.
 
-        `memory`, `state`, `interrupt` and ``reset=False`` of the agent know nothing of it.
+        `memory`, `state`, `interrupt` and ``reset=False`` of the agent know nothing of it. It
+        begins with the variables that you have set in `state`.
         """
-        return Session(self)
+        self._note_preparation()
+        return Session(self, self._prepared)
 
     @overload
     def run(
@@ -144,6 +155,8 @@ class MultiStepAgent(AgentDefinition, OldNames):
         return_full_result: bool | None = None,
         *,
         limits: RunLimits | None = None,
+        files: Sequence[FilePath] | None = None,
+        keep_files: FilePath | None = None,
     ) -> Generator[Event, None, None]: ...
     @overload
     def run(
@@ -157,6 +170,9 @@ class MultiStepAgent(AgentDefinition, OldNames):
         return_full_result: bool | None = None,
         single_step: bool = False,
         limits: RunLimits | None = None,
+        *,
+        files: Sequence[FilePath] | None = None,
+        keep_files: FilePath | None = None,
     ) -> Any: ...
     def run(
         self,
@@ -169,6 +185,9 @@ class MultiStepAgent(AgentDefinition, OldNames):
         return_full_result: bool | None = None,
         single_step: bool = False,
         limits: RunLimits | None = None,
+        *,
+        files: Sequence[FilePath] | None = None,
+        keep_files: FilePath | None = None,
     ) -> Any:
         """Runs a task in the calling thread.
 
@@ -185,19 +204,27 @@ class MultiStepAgent(AgentDefinition, OldNames):
             single_step: Take one step only, and return the answer or `None`. It goes with no other
                 result and no limits.
             limits: Overrides those of the agent.
+            files: Files and folders that are copied into the work folder, where code opens them by
+                their own names; the model is told. For agents that act by code, on this machine.
+            keep_files: A folder that gets, when the run ends, copies of the files that its code has
+                written, in the place of those of the same name. Overrides that of the agent.
 
         Returns:
             The answer; a `RunResult` or a generator of events where one was asked for.
 
         Raises:
             TypeError: The task is no text, or another argument not what it has to be.
-            ValueError: The task is empty, or two arguments contradict each other.
+            ValueError: The task is empty, two arguments contradict each other, or a name in
+                `additional_args` cannot be that of a variable.
+            FileNotFoundError: An image is not there.
+            OSError: A file is not there or cannot be read, or the folder cannot be made.
             AgentError: With ``reset=False``, the run that this one shall go on from has not ended.
                 This and all errors below have the run as ``run``.
             AgentGenerationError: The model could not be asked.
             AgentInterruptedError: `interrupt` was called.
             AgentLimitError: A limit was reached.
             SandboxUnavailable: This machine cannot enforce the walls around code.
+            SandboxError: Files cannot go in and out of the place where code runs.
         """
         if isinstance(images, bool):
             single_step, images = images, None
@@ -206,9 +233,11 @@ class MultiStepAgent(AgentDefinition, OldNames):
             "variables": additional_args,
             "max_steps": max_steps,
             "limits": limits,
+            "files": files,
+            "keep_files": keep_files or self.keep_files,
         }
         if single_step:
-            _check_alone(stream, return_full_result, limits)
+            _check_alone(stream, return_full_result, limits, keep_files)
             memory = self._take_task(task, reset, options)
             memory_step = ActionStep(step_number=1)
             answer = self.step(memory_step)
@@ -231,6 +260,9 @@ class MultiStepAgent(AgentDefinition, OldNames):
         return_full_result: bool | None = None,
         single_step: bool = False,
         limits: RunLimits | None = None,
+        *,
+        files: Sequence[FilePath] | None = None,
+        keep_files: FilePath | None = None,
     ) -> Any:
         """Runs a task under asyncio; takes, returns and raises what `run` does."""
         options: RunOptions = {
@@ -238,9 +270,11 @@ class MultiStepAgent(AgentDefinition, OldNames):
             "variables": additional_args,
             "max_steps": max_steps,
             "limits": limits,
+            "files": files,
+            "keep_files": keep_files or self.keep_files,
         }
         if single_step:
-            _check_alone(return_full_result, limits)
+            _check_alone(return_full_result, limits, keep_files)
             memory = self._take_task(task, reset, options)
             memory_step = ActionStep(step_number=1)
             answer = await self._own_astep(memory_step)
@@ -259,6 +293,9 @@ class MultiStepAgent(AgentDefinition, OldNames):
         additional_args: Mapping[str, Any] | None = None,
         max_steps: int | None = None,
         limits: RunLimits | None = None,
+        *,
+        files: Sequence[FilePath] | None = None,
+        keep_files: FilePath | None = None,
     ) -> AsyncGenerator[Event, None]:
         """Runs a task under asyncio and yields its events, the last one a `FinalAnswerStep`."""
         run = self.start(
@@ -268,6 +305,8 @@ class MultiStepAgent(AgentDefinition, OldNames):
             variables=additional_args,
             max_steps=max_steps,
             limits=limits,
+            files=files,
+            keep_files=keep_files or self.keep_files,
         )
         return _aevents(run)
 
@@ -324,9 +363,10 @@ class MultiStepAgent(AgentDefinition, OldNames):
 
     @property
     def state(self) -> dict[str, Any]:
-        """The variables that came with the tasks of the session.
+        """The variables of the session: those that came with its tasks, and your own.
 
-        Another dict can be assigned. Code keeps the variables that it was given before.
+        What you set here, before a run or between two, is there in every run from then on. Another
+        dict can be assigned. Code keeps the variables that it was given before.
 
         Raises:
             TypeError: What is assigned is no dict.
@@ -462,6 +502,13 @@ class MultiStepAgent(AgentDefinition, OldNames):
 
     # What runs ask of it: see `sanderling.runtime.Definition`
 
+    def check_inputs(
+        self, images: Sequence[ImageSource] | None, variables: Mapping[str, Any] | None
+    ) -> list[ImageSource]:
+        """Checks what comes with a task; returns the images."""
+        del variables
+        return images_there(images)
+
     def run_settings(self, memory: AgentMemory) -> RunSettings:
         """Returns what a run needs that goes on with this memory."""
         interval = self.planning_interval
@@ -480,6 +527,7 @@ class MultiStepAgent(AgentDefinition, OldNames):
             handler=self._printer() if self.logger.level > LogLevel.OFF else None,
             max_tool_threads=self.max_tool_threads,
             warned=partial(self.logger.log, style="yellow"),
+            informed=partial(self.logger.log, style="dim"),
             has_own_step=defines(self, "step", MultiStepAgent),
             has_own_calls=self._calls_tools and defines(self, "execute_tool_call", MultiStepAgent),
         )
@@ -491,7 +539,9 @@ class MultiStepAgent(AgentDefinition, OldNames):
             TypeError: The agent runs no code.
         """
         del memory
-        raise TypeError(f"{type(self).__name__} runs no code")
+        raise TypeError(
+            f"{type(self).__name__} runs no code, and has no work folder for files= and keep_files="
+        )
 
     def within(self, control: ManualControl) -> Self:
         """Returns the agent as a run hands it to its methods and callbacks.
@@ -519,6 +569,7 @@ class MultiStepAgent(AgentDefinition, OldNames):
             return self._control
         session = self._current
         session.check_free()
+        session.is_used = True
         return Run(self, session, self.task or "", limiter=session.limiter(self.limits)).manual()
 
     @property
@@ -526,18 +577,42 @@ class MultiStepAgent(AgentDefinition, OldNames):
         if self._control is not None:
             return self._control.run.session
         if self._session is None:
-            self._session = Session(self)
+            self._session = self.session()
         return self._session
 
-    def _go_on_in(self, session: Session) -> None:
-        previous, self._session = self._session, session
-        if previous is not None:
+    def _note_preparation(self) -> None:
+        session = self._session
+        if session is not None and session.run_in_progress is None:
+            self._prepared = session.prepared(self._prepared)
+
+    def _session_for_run(self, reset: bool) -> tuple[Session, bool]:
+        """Returns the session of the last run, one that was prepared for this run, or a new one.
+
+        Returns:
+            The session, and whether another run has used it.
+        """
+        with _choosing:
+            session = self._session
+            if session is None or (reset and session.is_used):
+                return self.session(), False
+            session.check_free()
+            self._note_preparation()
+            was_used, session.is_used = session.is_used, True
+            return session, was_used
+
+    def _go_on_in(self, session: Session, reset: bool) -> None:
+        with _choosing:
+            previous, self._session = self._session, session
+        if previous is not None and previous is not session:
             previous.abandon()
+        session.renew_memory(reset=reset)
 
     def _take_task(self, task: str, reset: bool, options: RunOptions) -> AgentMemory:
         """Puts a task into memory as a run does that begins with it."""
+        options["keep_files"] = None
         with self.start(task, reset=reset, **options) as run:
             run.take_task()
+            run.bring_files()
             return run.memory
 
     async def _own_astep(self, memory_step: ActionStep) -> Any:
@@ -566,5 +641,6 @@ async def _aevents(run: Run) -> AsyncGenerator[Event, None]:
 def _check_alone(*others: object) -> None:
     if any(others):
         raise ValueError(
-            "single_step gives the answer or None: no stream, no full result, no limits"
+            "single_step gives the answer or None: no stream, no full result, no limits, no "
+            "keep_files"
         )

@@ -102,6 +102,10 @@ class AgentTool(ChildRunTool):
             arguments = {"task": arguments}
         return super().validate_arguments(arguments)
 
+    def take_arguments(self, arguments: Mapping[str, object]) -> dict[str, object]:
+        """Returns arguments that `start` can be called with. See `Tool.take_arguments`."""
+        return self.validate_arguments(arguments)
+
     def start(self, arguments: Mapping[str, Any], caller: RunContext) -> Run:
         """Returns a run of the agent for one call. See `ChildRunTool.start`."""
         task = arguments["task"]

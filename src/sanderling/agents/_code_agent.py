@@ -17,14 +17,16 @@ from sanderling.sandbox import BASE_BUILTIN_MODULES, ToolSpec
 from ._agent import MultiStepAgent
 from ._policies import with_memory
 from ._prompts import render
-from ._validation import defines
+from ._validation import check_variables, defines
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from sanderling.loop import Action
     from sanderling.memory import AgentMemory
+    from sanderling.messages import ImageSource
     from sanderling.models import Model
+    from sanderling.runtime import FilePath
     from sanderling.sandbox import PythonExecutor
     from sanderling.tools import Tool
 
@@ -57,6 +59,7 @@ class CodeAgent(MultiStepAgent):
         use_structured_outputs_internally: Make the model reply with a JSON object of thought and
             code, for providers that can be held to a JSON schema.
         use_e2b_executor: The old way to say ``executor_type="e2b"``.
+        keep_files: A folder that gets copies of what the code of each run has written; see `run`.
 
     Raises:
         ValueError: There is no such executor type, two settings contradict each other, or the code
@@ -65,6 +68,7 @@ class CodeAgent(MultiStepAgent):
     """
 
     _templates_name = "code_agent"
+    _writes_code = True
     _python = (*MultiStepAgent._python, "executor")
     _saved = (
         *MultiStepAgent._saved,
@@ -73,7 +77,9 @@ class CodeAgent(MultiStepAgent):
         "code_block_tags",
         "use_structured_outputs_internally",
     )
-    _by_argument = MappingProxyType({"executor_type": "local", "executor_kwargs": {}})
+    _by_argument = MappingProxyType(
+        {"executor_type": "local", "executor_kwargs": {}, "keep_files": None}
+    )
 
     def __init__(
         self,
@@ -90,6 +96,8 @@ class CodeAgent(MultiStepAgent):
         use_structured_outputs_internally: bool = False,
         code_block_tags: Literal["markdown"] | tuple[str, str] | None = None,
         use_e2b_executor: bool = False,
+        *,
+        keep_files: FilePath | None = None,
         **kwargs: Any,
     ) -> None:
         if use_structured_outputs_internally and kwargs.get("grammar") is not None:
@@ -115,6 +123,10 @@ class CodeAgent(MultiStepAgent):
         self.executor_type = executor_type
         self.executor_kwargs = dict(executor_kwargs or {})
         self.max_print_outputs_length = max_print_outputs_length
+        if keep_files is not None:
+            from sanderling.runtime import keep_folder
+
+            self.keep_files = str(keep_folder(keep_files))
         self.executor = executor
         if self.approve is not None and executor is not None:
             from sanderling.sandbox import InterpreterExecutor
@@ -140,16 +152,18 @@ class CodeAgent(MultiStepAgent):
 
     def initialize_system_prompt(self) -> str:
         """Renders the system prompt."""
+        return render(self.prompt_templates["system_prompt"], **self._prompt_variables())
+
+    def _prompt_variables(self) -> dict[str, Any]:
         imports = self.authorized_imports
-        return render(
-            self.prompt_templates["system_prompt"],
-            authorized_imports="any package" if "*" in imports else ", ".join(imports),
-            code_block_opening_tag=self._tags.opening,
-            code_block_closing_tag=self._tags.closing,
-            has_parallel=self._has_parallel,
-            is_shut_off=self._is_shut_off,
-            **self._prompt_variables(),
-        )
+        return {
+            **super()._prompt_variables(),
+            "authorized_imports": "any package" if "*" in imports else ", ".join(imports),
+            "code_block_opening_tag": self._tags.opening,
+            "code_block_closing_tag": self._tags.closing,
+            "has_parallel": self._has_parallel,
+            "is_shut_off": self._is_shut_off,
+        }
 
     @property
     def _makes_own_executor(self) -> bool:
@@ -186,7 +200,8 @@ class CodeAgent(MultiStepAgent):
         if (profile := self._profile) is None:
             return replace(action, options=options)
         if profile.grammar is not None and not structured:
-            options.setdefault("grammar", profile.grammar)
+            grammar = render(profile.grammar, **self._prompt_variables())
+            options.setdefault("grammar", grammar)
         options = {**profile.options, **options}
         return replace(action, stop_sequences=profile.stop_sequences, options=options)
 
@@ -211,6 +226,13 @@ class CodeAgent(MultiStepAgent):
         cleanup = getattr(self.executor, "cleanup", None)
         if cleanup is not None:
             cleanup()
+
+    def check_inputs(
+        self, images: Sequence[ImageSource] | None, variables: Mapping[str, Any] | None
+    ) -> list[ImageSource]:
+        """Checks what comes with a task; returns the images. See `Definition`."""
+        check_variables(variables, {*self.tools, *self._agent_tools})
+        return super().check_inputs(images, variables)
 
     def create_sandbox(self, memory: AgentMemory) -> Sandbox:
         """Makes the place where the code of a session runs, with the tools. See `Definition`."""

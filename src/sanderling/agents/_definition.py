@@ -23,7 +23,7 @@ from ._planning import planning
 from ._policies import run_policies
 from ._prompts import PromptTemplates, checked_templates, load_templates, render
 from ._recall_tool import RecallTool
-from ._serialization import agent_form, agent_from
+from ._serialization import AGENT_CLASSES, agent_form, agent_from
 from ._validation import check_name, named_tools, refuse_unknown
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ class AgentDefinition(ABC):
     """All of an agent that no run changes. Its arguments are described at `MultiStepAgent`."""
 
     _templates_name = "toolcalling_agent"
+
     _saved: ClassVar[tuple[str, ...]] = (
         "max_steps",
         "verbosity_level",
@@ -75,6 +76,11 @@ class AgentDefinition(ABC):
         "tool_parser",
     )
     max_tool_threads: int | None = None
+    _writes_code = False
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        AGENT_CLASSES.add(cls)
 
     def __init__(
         self,
@@ -149,7 +155,7 @@ class AgentDefinition(ABC):
         self.grammar = grammar
         self.on_generation_error = on_generation_error
         own_prompts = prompt_templates is not None or system_prompt is not None
-        self._profile = None if own_prompts else self.model.profile
+        self._profile = self.model.profile if self._writes_code and not own_prompts else None
         self._templates = None if prompt_templates is None else self._checked(prompt_templates)
         if system_prompt is not None:
             check_says(system_prompt, self._must_be_said())

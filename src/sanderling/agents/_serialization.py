@@ -6,9 +6,9 @@ import warnings
 from collections.abc import Iterable, Mapping, Sized
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sanderling import models
+from sanderling._registry import Registry, name_of
 from sanderling.memory import json_form
-from sanderling.models import Model
+from sanderling.models import MODEL_CLASSES, Model
 from sanderling.tools import FinalAnswerTool, as_tool
 from sanderling.tools.toolbox import TOOL_MAPPING
 
@@ -21,6 +21,17 @@ if TYPE_CHECKING:
     from ._definition import AgentDefinition
 
 AgentT = TypeVar("AgentT", bound="AgentDefinition")
+
+
+def _own_class(name: str) -> type[AgentDefinition] | None:
+    from sanderling import agents
+
+    known = getattr(agents, name, None) if name in dir(agents) else None
+    return known if isinstance(known, type) and issubclass(known, agents.MultiStepAgent) else None
+
+
+AGENT_CLASSES: Registry[Any] = Registry(_own_class)
+"""The classes that forms of agents may name."""
 
 _READY = {FinalAnswerTool.name, *TOOL_MAPPING}
 _ARGUMENTS = {"authorized_imports": "additional_authorized_imports"}
@@ -45,9 +56,9 @@ def agent_form(agent: AgentDefinition) -> JSONObject:
         **settings_without_secrets(by_argument),
     }
     return {
-        "class": type(agent).__name__,
+        "class": name_of(type(agent)),
         "tools": [tool_form(tool) for tool in agent.tools.values() if not _is_recall(tool)],
-        "model": {"class": type(agent.model).__name__, "data": agent.model.to_dict()},
+        "model": {"class": name_of(type(agent.model)), "data": agent.model.to_dict()},
         "managed_agents": {name: one.to_dict() for name, one in agent.managed_agents.items()},
         "prompt_templates": json_form(agent.prompt_templates),
         "requirements": ["sanderling"],
@@ -95,7 +106,8 @@ def agent_from(
     form: object = data
     if not isinstance(form, Mapping):
         raise ValueError(f"the form of an agent is a dict, not a {type(form).__name__}")
-    agent_class = _class_named(kind, data.get("class", kind.__name__))
+    name = data.get("class")
+    agent_class = kind if name is None else AGENT_CLASSES.find(name, kind)
     _check_form(agent_class, data, given)
     tools = [as_tool(tool) for tool in given.pop("tools", ())]
     children = given.pop("managed_agents", None)
@@ -186,36 +198,14 @@ def _tools_named(names: Iterable[str], given: list[Tool]) -> list[Tool]:
 
 
 def _model_from(data: Mapping[str, Any] | None) -> Model:
-    name = (data or {}).get("class")
-    known = getattr(models, name) if name in models.__all__ else None
-    if not (isinstance(known, type) and issubclass(known, Model)):
-        try:
-            known = _class_named(Model, name)
-        except ValueError:
-            raise ValueError(
-                f"there is no model class {name!r:.80}: give the model, as "
-                "from_dict(data, model=...)"
-            ) from None
     try:
-        loaded: Model = known.from_dict((data or {}).get("data") or {})
+        kind = MODEL_CLASSES.find((data or {}).get("class"), Model)
+    except ValueError as error:
+        raise ValueError(f"{error} Or pass the model: from_dict(data, model=...)") from None
+    try:
+        loaded: Model = kind.from_dict((data or {}).get("data") or {})
     except ValueError as error:
         raise ValueError(
             f"the model of the form: {error} Then give it to the agent: from_dict(data, model=...)"
         ) from error
     return loaded
-
-
-T = TypeVar("T")
-
-
-def _class_named(kind: type[T], name: object) -> type[T]:
-    kinds = [kind]
-    for one in kinds:
-        kinds.extend(one.__subclasses__())
-    for one in reversed(kinds):  # a class that was defined anew replaces the one before
-        if one.__name__ == name:
-            return one
-    raise ValueError(
-        f"there is no {kind.__name__} called {name!r:.80}. If it is a class of your own, import it "
-        "first."
-    )

@@ -7,32 +7,38 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 from ._logger import MAX_BLOCK
-from ._text import indented, omission, visible
+from ._notebook import NotebookText
+from ._text import indented, omission, text_width, visible
 
 if TYPE_CHECKING:
     from ._logger import AgentLogger
 
 _LONGEST_WORD = 30
+_LINE_END = re.compile(r"[^\S\n]*\n")
 
 
 class LiveText:
     """Writes text as it comes: in whole words or pieces to a terminal, else in whole lines.
 
     Blank lines at the start and the end are left out: space waits for what follows it.
-    After `MAX_BLOCK` characters the rest is only counted.
+    After `MAX_BLOCK` characters the rest is only counted. In a notebook all is one output.
 
     Args:
         logger: Prints.
-        by: Whether lines shall break between words, or as the terminal breaks them.
-        indent: Whether the text shall stand apart from the lines of the log itself.
+        by: Whether lines shall break between words, or where they are full.
+        title: A line above the text, which then stands apart from the lines of the log itself.
     """
 
     def __init__(
-        self, logger: AgentLogger, by: Literal["words", "pieces"], *, indent: bool = False
+        self, logger: AgentLogger, by: Literal["words", "pieces"], *, title: str = ""
     ) -> None:
         self._console = logger.console
         self._by = by if self._console.is_terminal else "lines"
-        self._indent = indent
+        self._page = NotebookText(title) if self._console.is_jupyter else None
+        self._breaks = by if self._console.is_terminal or self._page is not None else None
+        self._indent = bool(title)
+        if title and self._page is None:
+            logger.log(title, style="bold")
         self._pending = ""
         self._column = 0
         self._begun = False
@@ -57,12 +63,12 @@ class LiveText:
         self._emit(self._pending.rstrip())
         self._pending = ""
         if not self._at_line_start:
-            self._console.line()
+            self._out("\n")
         self._begun = False
         self._at_line_start = True
         self._column = 0
         if self._left_out:
-            self._console.out(visible(omission(self._left_out), self._console.encoding))
+            self._out(visible(omission(self._left_out), self._console.encoding) + "\n")
             self._left_out = 0
 
     def _ready(self) -> str:
@@ -74,6 +80,10 @@ class LiveText:
                 *before, word = self._pending.rsplit(None, 1)
                 if len(word) <= _LONGEST_WORD:
                     return before[0] if before else ""
+            case "pieces":  # with the line's end: what a tool prints shall begin a line
+                text = self._pending.rstrip()
+                end = _LINE_END.match(self._pending, len(text)) if text else None
+                return text if end is None else self._pending[: end.end()]
         return self._pending.rstrip()
 
     def _emit(self, text: str) -> None:
@@ -82,13 +92,38 @@ class LiveText:
         if not text:
             return
         text = visible(text, self._console.encoding)
-        if self._by == "words":
+        if self._breaks == "words":
             text = self._wrapped(text)
+        elif self._breaks == "pieces":
+            text = self._broken(text)
         if self._indent:
             text = indented(text, first=self._at_line_start)
-        self._console.out(text, end="", highlight=False)
+        self._out(text)
         self._begun = True
         self._at_line_start = text.endswith("\n")
+
+    def _out(self, text: str) -> None:
+        if self._page is not None:
+            self._page.write(text)
+        else:
+            self._console.out(text, end="", highlight=False)
+
+    def _broken(self, text: str) -> str:
+        from rich.cells import cell_len
+
+        width = text_width(self._console)
+        characters = []
+        for character in text:
+            if character == "\n":
+                self._column = 0
+            else:
+                cells = cell_len(character)
+                if self._column and self._column + cells > width:
+                    characters.append("\n")
+                    self._column = 0
+                self._column += cells
+            characters.append(character)
+        return "".join(characters)
 
     def _wrapped(self, text: str) -> str:
         from rich.cells import cell_len
@@ -97,6 +132,8 @@ class LiveText:
         first, *others = re.split(r"(\s+)", text)
         for space, word in zip(["", *others[::2]], [first, *others[1::2]], strict=True):
             if not word:
+                words.append(space)
+                self._column = 0 if "\n" in space else self._column + len(space)
                 continue
             width = cell_len(word)
             gap = space

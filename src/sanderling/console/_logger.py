@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
 from sanderling._show import text_of
 from sanderling.messages import ChatMessage
 
-from ._text import excerpt, visible
+from ._text import excerpt, indented, text_width, visible
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from ._tree import Drawable
 
 YELLOW_HEX = "#d4b702"
+_NOTEBOOK_ERROR = "bold #d9413a"  # "red" would be a brown that a dark page hides
 MAX_BLOCK = 20_000
 """Characters of one task, code, log or answer that are shown."""
 
@@ -74,6 +76,10 @@ class AgentLogger:
             self._console = Console(highlight=False)
         return self._console
 
+    def together(self) -> AbstractContextManager[object]:
+        """What is printed inside, which must not be nothing, is one output of a notebook."""
+        return self.console if self.shows(LogLevel.INFO) else nullcontext()
+
     def shows(self, level: LogLevel | int) -> bool:
         """Tells whether something of this level is printed."""
         return self.level > LogLevel.OFF and level <= self.level
@@ -96,12 +102,20 @@ class AgentLogger:
             for arg in args
         ]
         if all(isinstance(arg, Text) for arg in printed):
-            kwargs.setdefault("soft_wrap", not self.console.is_terminal)
+            kwargs.setdefault("soft_wrap", not self._wraps)
         self.console.print(*printed, **kwargs)
 
     def log_error(self, error_message: str) -> None:
-        """Prints an error; only the level `OFF` hides it."""
-        self.log(excerpt(error_message, MAX_BLOCK), style="bold red", level=LogLevel.ERROR)
+        """Prints an error, all lines but the first moved; only the level `OFF` hides it."""
+        if self.shows(LogLevel.ERROR):
+            style = _NOTEBOOK_ERROR if self.console.is_jupyter else "bold red"
+            text = self._moved(excerpt(error_message, MAX_BLOCK), first=False)
+            self.log(text, style=style, level=LogLevel.ERROR)
+
+    def log_indented(self, text: str, *, first: bool = False) -> None:
+        """Prints text of others, all its lines, or all but the first, moved to the right."""
+        if self.shows(LogLevel.INFO):
+            self.log(self._moved(text, first=first))
 
     def log_markdown(
         self,
@@ -130,9 +144,10 @@ class AgentLogger:
 
         line = "-" if self.console.options.ascii_only else "─"
         heading = Text.assemble(f"{line} ", self.plain(title, "bold"))
-        self.console.print(Rule(heading, align="left", characters=line, style="default"))
-        self._print_source(content, "python")
-        self.console.print(Rule(characters=line, style="default"))
+        with self.console:
+            self.console.print(Rule(heading, align="left", characters=line, style="none"))
+            self._print_source(content, "python")
+            self.console.print(Rule(characters=line, style="none"))
 
     def log_rule(self, title: str, level: LogLevel | int = LogLevel.INFO) -> None:
         """Prints a rule over the whole width, the title in its middle."""
@@ -191,9 +206,20 @@ class AgentLogger:
 
         return Text(visible(text, self.console.encoding), style=style)
 
+    def _moved(self, text: str, *, first: bool) -> str:
+        if self._wraps:
+            lines = self.plain(text).wrap(self.console, text_width(self.console))
+            text = "\n".join(line.plain for line in lines)
+        return indented(text, first=first)
+
+    @property
+    def _wraps(self) -> bool:
+        """Whether lines are broken where they are full, and code has colours."""
+        return self.console.is_terminal or self.console.is_jupyter
+
     def _print_source(self, content: str, language: str) -> None:
         content = visible(excerpt(content, MAX_BLOCK), self.console.encoding)
-        if self.console.is_terminal:
+        if self._wraps:
             from rich.syntax import Syntax
 
             self.console.print(Syntax(content, language, theme="monokai", word_wrap=True))

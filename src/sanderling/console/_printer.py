@@ -20,7 +20,7 @@ from sanderling.messages import ChatMessageStreamDelta
 from ._live import LiveReply, LiveText
 from ._logger import MAX_BLOCK, YELLOW_HEX, LogLevel
 from ._monitor import Monitor, titled
-from ._text import excerpt, indented
+from ._text import excerpt
 
 if TYPE_CHECKING:
     from sanderling.loop import Event
@@ -81,14 +81,16 @@ class RunPrinter:
                 self._logger.log_rule(titled(title, self._agent))
             case PlanningStep():
                 self.close()
-                self._show_plan(event)
+                with self._logger.together():
+                    self._show_plan(event)
             case StepStarted():
                 self._plans = self._reply_was_streamed = self._logs_were_streamed = False
                 title = self._logger.step_title(event.step_number)
                 self._logger.log_rule(titled(title, self._agent))
             case ActionStep():
                 self.close()
-                self._show_outcome(event)
+                with self._logger.together():
+                    self._show_outcome(event)
             case FinalAnswerStep():
                 self.close()
                 if not self._answered:
@@ -115,8 +117,7 @@ class RunPrinter:
 
     def _show_printed(self, text: str) -> None:
         if self._logs is None:
-            self._logger.log("Execution logs:", style="bold")
-            self._logs = LiveText(self._logger, by="pieces", indent=True)
+            self._logs = LiveText(self._logger, by="pieces", title=_LOGS.rstrip())
             self._logs_were_streamed = True
         self._logs.write(text)
 
@@ -147,16 +148,16 @@ class RunPrinter:
             if logs.startswith(_LOGS) and not self._logs_were_streamed:
                 self._logger.log(_LOGS.rstrip(), style="bold")
                 text = excerpt(logs.removeprefix(_LOGS).rstrip(), MAX_BLOCK)
-                self._logger.log(indented(text, first=True))
+                self._logger.log_indented(text, first=True)
         elif observations and not step.is_final_answer:
-            self._logger.log(indented(f"Observations: {excerpt(observations, MAX_BLOCK)}"))
+            self._logger.log_indented(f"Observations: {excerpt(observations, MAX_BLOCK)}")
         if step.error is not None:
             self._show_error(str(step.error))
         if step.is_final_answer:  # with an error as well, where it was forced at the last step
             self._show_answer(step.action_output)
         elif step.error is None and step.code_action is not None:
             value = excerpt(sandbox.safe_str(step.action_output), MAX_VALUE)
-            self._logger.log(indented(f"Out: {value}"))
+            self._logger.log_indented(f"Out: {value}")
         self._monitor.update_metrics(step, self._agent)
 
     def _show_answer(self, answer: object) -> None:
@@ -167,7 +168,7 @@ class RunPrinter:
 
     def _show_error(self, message: str) -> None:
         gap = "\n" if "\n" in message else " "
-        self._logger.log_error(indented(f"Error:{gap}{message}"))
+        self._logger.log_error(f"Error:{gap}{message}")
         if refused := _REFUSED_IMPORT.search(message):
             module = refused[1]
             self._logger.log_error(

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from sanderling import _show
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 _INDENT = "  "
 
@@ -34,6 +38,11 @@ def indented(text: str, *, first: bool = False) -> str:
         first: Whether the first line is moved like the others.
     """
     return re.sub(r"(?m)^(?=[^\n])" if first else r"(?<=\n)(?=[^\n])", _INDENT, text)
+
+
+def text_width(console: Console) -> int:
+    """Returns how many cells a line has that `indented` may move."""
+    return max(1, console.width - len(_INDENT))
 
 
 def omission(count: int) -> str:

@@ -11,7 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ._records import FORMS, Record, each
+from sanderling.memory import FORM
+
+from ._records import ERROR, MESSAGES, NAMES, OPTIONS, STEP, Record, each
 
 if TYPE_CHECKING:
     from sanderling.memory import MemoryStep
@@ -36,10 +38,10 @@ class Generate(Effect):
         stream: Whether deltas of the reply shall come out as events.
     """
 
-    messages: Sequence[ChatMessage]
-    stop_sequences: tuple[str, ...] = ()
-    tools: tuple[str, ...] = ()
-    options: Mapping[str, Any] = field(default_factory=dict)
+    messages: Sequence[ChatMessage] = field(metadata=MESSAGES)
+    stop_sequences: tuple[str, ...] = field(default=(), metadata=NAMES)
+    tools: tuple[str, ...] = field(default=(), metadata=NAMES)
+    options: Mapping[str, Any] = field(default_factory=dict, metadata=OPTIONS)
     stream: bool = False
 
 
@@ -61,18 +63,24 @@ class CallTool(Effect):
         id: Names the call within the run.
         name: The tool.
         arguments: By parameter name; or what the model wrote, where that is no object.
+        in_code: Whether code makes the call: its arguments are checked as `Tool.take_arguments`
+            says.
     """
 
     id: str
     name: str
     arguments: Any
+    in_code: bool = False
+
+
+_CALLS = {FORM: each(lambda call, write: call.form(write), CallTool.from_dict)}
 
 
 @dataclass(frozen=True, slots=True)
 class Together(Effect):
     """Carry several calls out at once. The reply is a list of `Outcome`, in the order of calls."""
 
-    effects: tuple[CallTool, ...]
+    effects: tuple[CallTool, ...] = field(metadata=_CALLS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +88,7 @@ class Outcome(Record):
     """What became of one of several effects: a value, or the error that it raised."""
 
     value: Any = None
-    error: Exception | None = None
+    error: Exception | None = field(default=None, metadata=ERROR)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +102,7 @@ class CheckAnswer(Effect):
 class Notify(Effect):
     """Tell the step callbacks that a step is finished; they may change it. The reply is `None`."""
 
-    step: MemoryStep
+    step: MemoryStep = field(metadata=STEP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +110,6 @@ class Now(Effect):
     """Ask for the time. The reply is seconds since the epoch."""
 
 
-FORMS["effects"] = each(lambda call, write: call.form(write), CallTool.from_dict)
 _EFFECTS: dict[str, type[Effect]] = {
     kind.__name__: kind
     for kind in (Generate, ExecuteCode, CallTool, Together, CheckAnswer, Notify, Now)

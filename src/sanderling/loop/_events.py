@@ -10,21 +10,24 @@ form; `event_to_dict` puts it under its name, and `event_from_dict` reads that.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 from sanderling.memory import (
+    FORM,
+    FORMAT_VERSION,
     ActionStep,
     FinalAnswerStep,
     Form,
     PlanningStep,
     ToolCall,
+    check_version,
     exact_form,
     json_form,
 )
 from sanderling.messages import ChatMessageStreamDelta, ImageSource
 
-from ._records import FORMS, Record
+from ._records import IMAGES, TOOL_CALL, Record
 
 if TYPE_CHECKING:
     from sanderling.messages import JSONObject
@@ -46,7 +49,7 @@ class RunStarted(Record):
     task: str
     agent: str | None = None
     model: str = ""
-    images: tuple[ImageSource, ...] = ()
+    images: tuple[ImageSource, ...] = field(default=(), metadata=IMAGES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +106,7 @@ class ToolOutput(Record):
     output: Any
     observation: str
     is_final_answer: bool
-    tool_call: ToolCall
+    tool_call: ToolCall = field(metadata=TOOL_CALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +115,17 @@ class ActionOutput(Record):
 
     output: Any
     is_final_answer: bool
+
+
+def _event_form(event: Event, write: Write) -> JSONObject:
+    data = event.dict() if isinstance(event, ChatMessageStreamDelta) else event.form(write)
+    return {"event": type(event).__name__, "version": FORMAT_VERSION, "data": data}
+
+
+def _inner_event(data: Mapping[str, Any]) -> Event:
+    if data["event"] == "NestedEvent":
+        raise ValueError("a nested event holds no other one")
+    return event_from_dict(data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +144,7 @@ class NestedEvent(Record):
 
     path: str
     call_id: str
-    event: Event
+    event: Event = field(metadata={FORM: Form(_event_form, _inner_event)})
 
     def within(self, call_id: str) -> NestedEvent:
         """Returns the event as the run sees it that made the call `call_id`."""
@@ -155,7 +169,7 @@ Event: TypeAlias = (
 
 
 def event_to_dict(event: Event, *, exact: bool = False) -> JSONObject:
-    """Returns an event as JSON: ``{"event": its class, "data": its own JSON form}``.
+    """Returns an event as JSON: ``{"event": its class, "version": 1, "data": its own form}``.
 
     Args:
         event: The event.
@@ -174,11 +188,13 @@ def event_from_dict(data: Mapping[str, Any]) -> Event:
     Nothing of the data is executed, unpickled or read as a path.
 
     Raises:
-        ValueError: There is no such event, or the data is broken.
+        ValueError: There is no such event, or the data is broken, or a newer version has written
+            it.
     """
     kind = _EVENTS.get(str(data.get("event")))
     if kind is None:
         raise ValueError(f"there is no event {data.get('event')!r:.80}")
+    check_version(data, "event")
     try:
         event: Event = kind.from_dict(data["data"])
     except (ValueError, TypeError, KeyError, AttributeError) as error:
@@ -186,16 +202,4 @@ def event_from_dict(data: Mapping[str, Any]) -> Event:
     return event
 
 
-def _event_form(event: Event, write: Write) -> JSONObject:
-    data = event.dict() if isinstance(event, ChatMessageStreamDelta) else event.form(write)
-    return {"event": type(event).__name__, "data": data}
-
-
-def _inner_event(data: Mapping[str, Any]) -> Event:
-    if data["event"] == "NestedEvent":
-        raise ValueError("a nested event holds no other one")
-    return event_from_dict(data)
-
-
-FORMS["event"] = Form(_event_form, _inner_event)
 _EVENTS: dict[str, Any] = {kind.__name__: kind for kind in get_args(Event)}

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import Field, fields
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, TypeVar
+from dataclasses import Field
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeAlias, TypeVar
 
 from sanderling import sandbox
-from sanderling.errors import AgentError, SandboxError
+from sanderling.errors import AgentError, SandboxError, is_error_name
 from sanderling.memory import (
+    FORM,
+    FORMAT_VERSION,
     WITH_FORM,
     Form,
     MemoryStep,
     ToolCall,
+    check_version,
     exact_form,
+    forms_of,
     image_forms,
     images_of,
     json_form,
@@ -40,7 +44,7 @@ class Record:
     __dataclass_fields__: ClassVar[builtins.dict[str, Field[Any]]]
 
     def dict(self, *, exact: bool = False) -> JSONObject:
-        """Returns the JSON form, with the class name under ``"type"``.
+        """Returns the JSON form, with the class name under ``"type"``, and a ``"version"``.
 
         Args:
             exact: Write values so that `from_dict` rebuilds them, as `AgentMemory.to_json` does,
@@ -62,7 +66,7 @@ class Record:
         Nothing of the data is executed, unpickled or read as a path.
 
         Raises:
-            ValueError: The data is of another class, or broken.
+            ValueError: The data is of another class, or broken, or a newer version has written it.
         """
         return fields_of(cls, data)
 
@@ -70,32 +74,37 @@ class Record:
 WITH_FORM.append(Record)
 
 
-def fields_form(record: DataclassInstance, write: Write) -> JSONObject:
-    """Returns the JSON form of a dataclass, with the class name under ``"type"``."""
-    form: JSONObject = {"type": type(record).__name__}
-    for field in fields(record):
-        value = getattr(record, field.name)
-        special = FORMS.get(field.name)
-        form[field.name] = special.write(value, write) if special else write(value)
+def fields_form(
+    record: DataclassInstance, write: Write, declared: Mapping[str, Form] | None = None
+) -> JSONObject:
+    """Returns the JSON form of a dataclass.
+
+    Args:
+        record: The dataclass.
+        write: How values that may be anything are written.
+        declared: The forms of fields whose class does not declare them.
+    """
+    form: JSONObject = {"type": type(record).__name__, "version": FORMAT_VERSION}
+    for name, way in {**forms_of(type(record)), **(declared or {})}.items():
+        form[name] = way.write(getattr(record, name), write)
     return form
 
 
-def fields_of(kind: type[RecordT], data: Mapping[str, Any]) -> RecordT:
+def fields_of(
+    kind: type[RecordT], data: Mapping[str, Any], declared: Mapping[str, Form] | None = None
+) -> RecordT:
     """Makes what `fields_form` described; see `Record.from_dict`.
 
     Raises:
-        ValueError: The data is of another class, or broken.
+        ValueError: The data is of another class, or broken, or a newer version has written it.
     """
+    forms = {**forms_of(kind), **(declared or {})}
     try:
         if data["type"] != kind.__name__:
             raise ValueError(f"it is of the type {data['type']!r:.80}")
-        known = {field.name for field in fields(kind)}
+        check_version(data, kind.__name__)
         return kind(
-            **{
-                name: FORMS[name].read(form) if name in FORMS else value_of(form)
-                for name, form in data.items()
-                if name in known
-            }
+            **{name: forms[name].read(form) for name, form in data.items() if name in forms}
         )
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise ValueError(f"this is no {kind.__name__}: {type(error).__name__}: {error}") from error
@@ -108,7 +117,7 @@ def code_result_to_dict(result: CodeResult, *, exact: bool = False) -> JSONObjec
         result: The result.
         exact: See `Record.dict`.
     """
-    return fields_form(result, exact_form if exact else json_form)
+    return fields_form(result, exact_form if exact else json_form, _CODE_RESULT)
 
 
 def code_result_from_dict(data: Mapping[str, Any]) -> CodeResult:
@@ -119,7 +128,7 @@ def code_result_from_dict(data: Mapping[str, Any]) -> CodeResult:
     """
     from sanderling.sandbox import CodeResult
 
-    return fields_of(CodeResult, data)
+    return fields_of(CodeResult, data, _CODE_RESULT)
 
 
 def each(
@@ -147,11 +156,10 @@ def _error_of(form: Mapping[str, str] | None) -> Exception | None:
     """Returns an error; one that is not of a run stays such that it ends a run."""
     if form is None:
         return None
-    for kind in (AgentError, SandboxError):
-        error = kind.from_dict({**form})
-        if type(error).__name__ == form["type"]:
-            return error
-    return RuntimeError(f"{form['type']}: {form['message']}")
+    if not is_error_name(form["type"]):
+        return RuntimeError(f"{form['type']}: {form['message']}")
+    error = AgentError.from_dict(form)
+    return error if type(error).__name__ == form["type"] else SandboxError.from_dict(form)
 
 
 def _name(value: object, _: Write) -> JSONValue:
@@ -164,14 +172,12 @@ def _name_of(form: object) -> str:
     return form
 
 
-FORMS: dict[str, Form] = {
-    "error": Form(_error_form, _error_of),
-    "images": Form(image_forms, lambda forms: tuple(images_of(forms) or ())),
-    "messages": each(lambda message, _: message.dict(), ChatMessage.from_dict, list),
-    "options": Form(lambda options, write: write({**options}), value_of),
-    "step": Form(lambda step, write: step.form(write), MemoryStep.from_dict),
-    "stop_sequences": each(_name, _name_of),
-    "tool_call": Form(lambda call, write: call.form(write), ToolCall.from_dict),
-    "tools": each(_name, _name_of),
-}
-"""How fields are written and read, where they are not just any value."""
+ERROR: Final = {FORM: Form(_error_form, _error_of)}
+IMAGES: Final = {FORM: Form(image_forms, lambda forms: tuple(images_of(forms) or ()))}
+MESSAGES: Final = {FORM: each(lambda message, _: message.dict(), ChatMessage.from_dict, list)}
+NAMES: Final = {FORM: each(_name, _name_of)}
+OPTIONS: Final = {FORM: Form(lambda options, write: write({**options}), value_of)}
+STEP: Final = {FORM: Form(lambda step, write: step.form(write), MemoryStep.from_dict)}
+TOOL_CALL: Final = {FORM: Form(lambda call, write: call.form(write), ToolCall.from_dict)}
+
+_CODE_RESULT = {"error": ERROR[FORM]}

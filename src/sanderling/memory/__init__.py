@@ -4,9 +4,13 @@ from ._callbacks import CallbackRegistry, StepCallbacks
 from ._calls import calls_as_text, joined_observations
 from ._compaction import Compaction, recalled
 from ._forms import (
+    FORM,
+    FORMAT_VERSION,
     WITH_FORM,
     Form,
+    check_version,
     exact_form,
+    forms_of,
     image_forms,
     images_of,
     json_form,
@@ -25,6 +29,8 @@ from ._steps import (
 )
 
 __all__ = [
+    "FORM",
+    "FORMAT_VERSION",
     "WITH_FORM",
     "ActionStep",
     "AgentMemory",
@@ -40,7 +46,9 @@ __all__ = [
     "TaskStep",
     "ToolCall",
     "calls_as_text",
+    "check_version",
     "exact_form",
+    "forms_of",
     "image_forms",
     "images_of",
     "joined_observations",

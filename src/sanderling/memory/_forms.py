@@ -11,7 +11,7 @@ import base64
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from sanderling import sandbox
 from sanderling.errors import AgentError, SandboxError
@@ -30,6 +30,8 @@ from sanderling.messages import (
 )
 
 if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
     from sanderling.sandbox.kernel import Blob
 
 Write: TypeAlias = Callable[[object], JSONValue]
@@ -42,35 +44,63 @@ WITH_FORM: list[Any] = [
 """Classes of the library whose method ``dict`` returns the JSON form."""
 
 _MAX_INT_BITS = 14_000  # Python refuses to write more than 4,300 decimal digits
+_MAX_DEPTH = 120  # more than the codec's, so that all that comes out of a sandbox is written
+_MAX_ITEMS = 4_000_000  # likewise
 
 
 def json_form(value: object) -> JSONValue:
     """Returns the light JSON form of a value; one that has none is shown by `safe_repr`.
 
     What a value is, its class says: a method that it happens to have is never called, for the value
-    may come out of a sandbox.
+    may come out of a sandbox. What contains itself, is nested too deep or is one item too many is
+    ``"..."`` there.
     """
-    if value is None or isinstance(value, bool | float | str):
-        return value
-    if isinstance(value, int):
-        return value if value.bit_length() < _MAX_INT_BITS else hex(value)
-    if sandbox.stays_on_host(value) or isinstance(value, type):
+    return _Light().of(value, 0)
+
+
+class _Light:
+    """Writes one light form, within bounds of depth and items."""
+
+    def __init__(self) -> None:
+        self._left = _MAX_ITEMS
+        self._around: set[int] = set()  # what is being written, by id()
+
+    def of(self, value: object, depth: int) -> JSONValue:
+        """Returns the form of a value that is within so many others."""
+        self._left -= 1
+        if value is None or isinstance(value, bool | float | str):
+            return value
+        if isinstance(value, int):
+            return value if value.bit_length() < _MAX_INT_BITS else hex(value)
+        if sandbox.stays_on_host(value) or isinstance(value, type):
+            return sandbox.safe_repr(value)
+        if depth > _MAX_DEPTH or self._left < 0 or id(value) in self._around:
+            return "..."
+        self._around.add(id(value))
+        try:
+            return self._parts(value, depth + 1)
+        finally:
+            self._around.discard(id(value))
+
+    def _parts(self, value: object, depth: int) -> JSONValue:
+        if isinstance(value, dict):
+            return {sandbox.safe_str(key): self.of(item, depth) for key, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.of(item, depth) for item in value]
+        if isinstance(value, sandbox.Record):
+            return self.of(value.record_fields, depth)
+        if isinstance(value, tuple(WITH_FORM)):
+            form: JSONObject = value.dict()  # type: ignore[attr-defined]  # as the list says
+            return self.of(form, depth)
+        models = sys.modules.get(
+            "pydantic.main"
+        )  # where it is not loaded, no value is of its class
+        if models is not None and isinstance(value, models.BaseModel):
+            return self.of(type(value).model_dump(value), depth)
+        if is_dataclass(value):
+            names = [one.name for one in fields(value)]
+            return {name: self.of(getattr(value, name, None), depth) for name in names}
         return sandbox.safe_repr(value)
-    if isinstance(value, dict):
-        return {sandbox.safe_str(key): json_form(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [json_form(item) for item in value]
-    if isinstance(value, sandbox.Record):
-        return json_form(value.record_fields)
-    if isinstance(value, tuple(WITH_FORM)):
-        form: JSONObject = value.dict()  # type: ignore[attr-defined]  # as the list says
-        return json_form(form)
-    models = sys.modules.get("pydantic.main")  # where it is not loaded, no value is of its class
-    if models is not None and isinstance(value, models.BaseModel):
-        return json_form(type(value).model_dump(value))
-    if is_dataclass(value):
-        return {one.name: json_form(getattr(value, one.name, None)) for one in fields(value)}
-    return sandbox.safe_repr(value)
 
 
 def exact_form(value: object) -> JSONValue:
@@ -136,7 +166,7 @@ def images_of(forms: Sequence[Mapping[str, Any]] | None) -> list[ImagePart] | No
 
 
 class Form(NamedTuple):
-    """How a field of a step is written and read, where it is not just any value."""
+    """How a field is written and read: ``field(metadata={FORM: Form(...)})`` declares it."""
 
     write: Callable[[Any, Write], JSONValue]
     read: Callable[[Any], Any]
@@ -148,11 +178,42 @@ def _data(read: Callable[[Any], Any]) -> Form:
     )
 
 
-FORMS: dict[str, Form] = {
-    "error": _data(AgentError.from_dict),
-    "model_output_message": _data(ChatMessage.from_dict),
-    "observations_images": Form(image_forms, images_of),
-    "task_images": Form(image_forms, images_of),
-    "timing": _data(Timing.from_dict),
-    "token_usage": _data(TokenUsage.from_dict),
-}
+FORM: Final = "form"
+"""The key of the metadata of a field that is not written and read as just any value."""
+
+FORMAT_VERSION: Final = 1
+"""The version of the forms of steps, effects, events and memories."""
+
+AGENT_ERROR: Final = {FORM: _data(AgentError.from_dict)}
+MESSAGE: Final = {FORM: _data(ChatMessage.from_dict)}
+IMAGES: Final = {FORM: Form(image_forms, images_of)}
+TIMING: Final = {FORM: _data(Timing.from_dict)}
+TOKEN_USAGE: Final = {FORM: _data(TokenUsage.from_dict)}
+
+
+def forms_of(kind: type[DataclassInstance]) -> dict[str, Form]:
+    """Returns the form of each field of a dataclass."""
+    return {field.name: field.metadata.get(FORM, _ANY) for field in fields(kind)}
+
+
+def check_version(data: Mapping[str, Any], what: str) -> None:
+    """Checks that this library can read a form.
+
+    Args:
+        data: The form.
+        what: What it is of, for the error.
+
+    Raises:
+        ValueError: A newer version has written it.
+    """
+    version = data.get("version", FORMAT_VERSION)
+    if not isinstance(version, int) or version < 1:
+        raise ValueError(f"this is no {what}: its version is {version!r:.80}")
+    if version > FORMAT_VERSION:
+        raise ValueError(
+            f"this {what} was saved by a newer Sanderling: its format is {version}, and this "
+            f"version reads {FORMAT_VERSION}. Upgrade sanderling to load it."
+        )
+
+
+_ANY = Form(lambda value, write: write(value), value_of)

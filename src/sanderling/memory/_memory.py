@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 from sanderling.messages import ChatMessage
 
-from ._forms import exact_form, json_form
+from ._forms import FORMAT_VERSION, check_version, exact_form, json_form
 from ._history import History
 from ._replay import Page, replay
 from ._steps import ActionStep, Edits, MemoryStep, SystemPromptStep
 
 if TYPE_CHECKING:
     from sanderling.messages import ImageSource, JSONObject, JSONValue
-
-FORMAT_VERSION = 1
 
 
 class AgentMemory:
@@ -39,7 +37,7 @@ class AgentMemory:
         self._rendered: list[MemoryStep] = []
         self._messages: list[ChatMessage] = []
         self._images: list[tuple[MemoryStep, list[ImageSource], list[ImageSource]]] = []
-        self._edits = -1
+        self._edits = Edits()
 
     def reset(self) -> None:
         """Forgets the steps, and keeps the system prompt."""
@@ -56,12 +54,12 @@ class AgentMemory:
                 step._edited()
         known = len(self._rendered)
         if (
-            self._edits != Edits.count
+            self._edits.found
             or not known
             or self._rendered[0] is not self.system_prompt
             or self.steps[: known - 1] != self._rendered[1:]
         ):
-            self._edits = Edits.count
+            self._edits.found = False
             self._rerender()
         for step in self.steps[len(self._rendered) - 1 :]:
             self._messages.extend(step.messages())
@@ -92,7 +90,8 @@ class AgentMemory:
             self._watch(step)
 
     def _watch(self, step: MemoryStep) -> None:
-        """Keeps which images were rendered: a list does not tell when it is changed."""
+        """Has changes of a step noticed; a list of images does not tell when it is changed."""
+        step._tell(self._edits)
         if images := step._images():
             self._images.append((step, images, images[:]))
 
@@ -160,14 +159,9 @@ class AgentMemory:
         Raises:
             ValueError: The data was written by a newer version, or is broken.
         """
-        version = data.get("version")
-        if not isinstance(version, int) or version < 1:
-            raise ValueError(f"this is no saved memory: its version is {version!r:.80}")
-        if version > FORMAT_VERSION:
-            raise ValueError(
-                f"this memory was saved by a newer Sanderling: its format is {version}, and this "
-                f"version reads {FORMAT_VERSION}. Upgrade sanderling to load it."
-            )
+        if "version" not in data:
+            raise ValueError("this is no saved memory: it has no version")
+        check_version(data, "saved memory")
         prompt, forms = data.get("system_prompt"), data.get("steps")
         if not isinstance(prompt, str) or not isinstance(forms, list):
             raise ValueError("this is no saved memory: it has no system_prompt, or no steps")

@@ -7,9 +7,10 @@ callback that drops old screenshots does, makes that step render anew, and no ot
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import InitVar, dataclass, fields
+from dataclasses import InitVar, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
+from sanderling._registry import Registry, name_of
 from sanderling.messages import (
     ChatMessage,
     ContentPart,
@@ -23,7 +24,22 @@ from sanderling.messages import (
 )
 
 from ._calls import calling_text, native_form, native_messages, was_called_natively
-from ._forms import FORMS, WITH_FORM, Form, Write, json_form, value_of
+from ._forms import (
+    AGENT_ERROR,
+    FORM,
+    FORMAT_VERSION,
+    IMAGES,
+    MESSAGE,
+    TIMING,
+    TOKEN_USAGE,
+    WITH_FORM,
+    Form,
+    Write,
+    check_version,
+    forms_of,
+    json_form,
+    value_of,
+)
 from ._old_names import AGENT_MEMORY, DURATION, END_TIME, LLM_OUTPUT, START_TIME, OldNames
 
 if TYPE_CHECKING:
@@ -37,9 +53,12 @@ PLAN_NUDGE = "Now go on and carry out this plan."
 
 
 class Edits:
-    """Counts the changes made to steps that had been rendered, in any memory of this process."""
+    """Whether a step that a memory has rendered was changed since."""
 
-    count = 0
+    found = False
+
+
+_STEPS: Registry[Any] = Registry()
 
 
 @dataclass(eq=False)
@@ -47,6 +66,11 @@ class MemoryStep:
     """Base of all steps."""
 
     _messages: ClassVar[list[ChatMessage] | None] = None  # of a step that was rendered, its own
+    _edits: ClassVar[tuple[Edits, ...]] = ()  # of the memories that have rendered it
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        _STEPS.add(cls)
 
     def __setattr__(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)
@@ -54,10 +78,15 @@ class MemoryStep:
             self._edited()
 
     def _edited(self) -> None:
-        """Takes note that the step was changed: it is rendered anew."""
-        if self._messages is not None:
-            object.__setattr__(self, "_messages", None)
-            Edits.count += 1
+        """Marks the step as changed, so that it is rendered anew."""
+        object.__setattr__(self, "_messages", None)
+        for edits in self._edits:
+            edits.found = True
+
+    def _tell(self, edits: Edits) -> None:
+        """Has changes of the step marked in the edits of a memory."""
+        if edits not in self._edits:
+            object.__setattr__(self, "_edits", (*self._edits, edits))
 
     def _images(self) -> list[ImageSource] | None:
         """The images that the step shows to the model: the list itself, which may be changed."""
@@ -81,7 +110,7 @@ class MemoryStep:
         raise NotImplementedError(f"{type(self).__name__} does not say how it reads as messages")
 
     def dict(self) -> JSONObject:
-        """Returns the light JSON form, with the class name under ``"type"``.
+        """Returns the light JSON form, with the class under ``"type"``, and a ``"version"``.
 
         The messages that the model was sent are left out: they are those of the steps before. What
         JSON has no word for is shown by its repr; `AgentMemory.to_json` keeps it.
@@ -90,10 +119,12 @@ class MemoryStep:
 
     def form(self, write: Write) -> JSONObject:
         """Returns the JSON form; `write` says how values that may be anything are written."""
+        forms = forms_of(type(self))
         return {
-            "type": type(self).__name__,
+            "type": name_of(type(self)),
+            "version": FORMAT_VERSION,
             **{
-                name: FORMS[name].write(value, write) if name in FORMS else write(value)
+                name: forms[name].write(value, write) if name in forms else write(value)
                 for name, value in self.__dict__.items()
                 if not name.startswith("_") and name != "model_input_messages"
             },
@@ -107,34 +138,19 @@ class MemoryStep:
         of your own. Fields that the class does not have are left out.
 
         Raises:
-            ValueError: The data is of another class, or broken.
+            ValueError: The data is of another class, or broken, or a newer version has written it.
         """
-        kind = cls._named(data.get("type", cls.__name__))
-        known = {field.name for field in fields(kind)}
+        kind = cls if (name := data.get("type")) is None else _STEPS.find(name, cls)
+        check_version(data, "step")
+        forms = forms_of(kind)
         try:
             return kind(
-                **{
-                    name: FORMS[name].read(form) if name in FORMS else value_of(form)
-                    for name, form in data.items()
-                    if name in known
-                }
+                **{name: forms[name].read(form) for name, form in data.items() if name in forms}
             )
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise ValueError(
                 f"this is no {kind.__name__}: {type(error).__name__}: {error}"
             ) from error
-
-    @classmethod
-    def _named(cls, name: object) -> type[Self]:
-        kinds = [cls]
-        for kind in kinds:
-            kinds.extend(kind.__subclasses__())
-        for kind in reversed(kinds):  # a class that was defined anew replaces the one before
-            if kind.__name__ == name:
-                return kind
-        raise ValueError(
-            f"there is no kind of step {name!r:.80}. If it is one of your own, import it first."
-        )
 
 
 @dataclass(eq=False)
@@ -172,10 +188,12 @@ class ToolCall:
 
 
 WITH_FORM += [MemoryStep, ToolCall]
-FORMS["tool_calls"] = Form(
-    lambda calls, write: calls and [call.form(write) for call in calls],
-    lambda forms: forms and [ToolCall.from_dict(form) for form in forms],
-)
+_TOOL_CALLS = {
+    FORM: Form(
+        lambda calls, write: calls and [call.form(write) for call in calls],
+        lambda forms: forms and [ToolCall.from_dict(form) for form in forms],
+    )
+}
 
 
 @dataclass(eq=False)
@@ -196,7 +214,7 @@ class TaskStep(MemoryStep):
     """A task that was given to the agent."""
 
     task: str
-    task_images: list[ImageSource] | None = None
+    task_images: list[ImageSource] | None = field(default=None, metadata=IMAGES)
 
     def _images(self) -> list[ImageSource] | None:
         """The images that came with the task."""
@@ -233,17 +251,17 @@ class ActionStep(MemoryStep, OldNames):
     """
 
     step_number: int | None = None
-    timing: Timing | None = None
+    timing: Timing | None = field(default=None, metadata=TIMING)
     model_input_messages: Sequence[ChatMessage] | None = None
-    tool_calls: list[ToolCall] | None = None
-    error: AgentError | None = None
-    model_output_message: ChatMessage | None = None
+    tool_calls: list[ToolCall] | None = field(default=None, metadata=_TOOL_CALLS)
+    error: AgentError | None = field(default=None, metadata=AGENT_ERROR)
+    model_output_message: ChatMessage | None = field(default=None, metadata=MESSAGE)
     model_output: str | None = None
     code_action: str | None = None
     observations: str | None = None
-    observations_images: list[ImageSource] | None = None
+    observations_images: list[ImageSource] | None = field(default=None, metadata=IMAGES)
     action_output: Any = None
-    token_usage: TokenUsage | None = None
+    token_usage: TokenUsage | None = field(default=None, metadata=TOKEN_USAGE)
     is_final_answer: bool = False
     tool_responses: list[str] | None = None
     agent_memory: InitVar[Sequence[ChatMessage] | None] = AGENT_MEMORY
@@ -312,10 +330,10 @@ class PlanningStep(MemoryStep):
     """
 
     model_input_messages: Sequence[ChatMessage] | None = None
-    model_output_message: ChatMessage | None = None
+    model_output_message: ChatMessage | None = field(default=None, metadata=MESSAGE)
     plan: str = ""
-    timing: Timing | None = None
-    token_usage: TokenUsage | None = None
+    timing: Timing | None = field(default=None, metadata=TIMING)
+    token_usage: TokenUsage | None = field(default=None, metadata=TOKEN_USAGE)
     facts: str | None = None
 
     def __post_init__(self) -> None:

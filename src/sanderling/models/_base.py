@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, Self
 
+from sanderling._registry import Registry
 from sanderling.messages import (
     ChatMessage,
     ChatMessageStreamDelta,
@@ -30,6 +31,17 @@ class ToolLike(Protocol):
 
     def to_json_schema(self) -> JSONObject:
         """Returns the tool as an entry of the ``tools`` of an OpenAI chat request."""
+
+
+def _own_class(name: str) -> type[Model] | None:
+    from sanderling import models
+
+    known = getattr(models, name) if name in dir(models) else None
+    return known if isinstance(known, type) and issubclass(known, Model) else None
+
+
+#: The model classes that the form of an agent may name.
+MODEL_CLASSES: Final[Registry[Any]] = Registry(_own_class)
 
 
 class Model:
@@ -89,6 +101,7 @@ class Model:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        MODEL_CLASSES.add(cls)
         # A class that redefines one twin of a model that has both must not be passed by.
         for twin, other in (
             ("generate", "agenerate"),

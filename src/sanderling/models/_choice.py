@@ -14,6 +14,7 @@ from sanderling.errors import AgentGenerationError
 
 from ._access import as_address
 from ._endpoints import ENDPOINTS, OPENAI, Endpoint
+from ._gguf import EMBEDDED_PURPOSE
 from ._llamacpp import LlamaCppModel
 from ._openai import OpenAIModel
 from ._registry import MODEL_REGISTRY
@@ -167,7 +168,10 @@ def _parameters(kind: type[Model]) -> Mapping[str, Parameter]:
 
 def _in_process(path: str | None, why: str) -> Choice:
     model = LlamaCppModel(path)
-    return model, f"Model: {model.model_id} in this process, {why}."
+    line = f"Model: {model.model_id} in this process, {why}."
+    if path is None:
+        line += f" {EMBEDDED_PURPOSE}; set a key or start Ollama for answers."
+    return model, line
 
 
 def _key_for(url: str, environment: Mapping[str, str]) -> str:

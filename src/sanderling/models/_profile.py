@@ -18,13 +18,14 @@ _FIELDS = ("name", "prompts", "grammar", "stop_sequences", "code_block_tags", "o
 
 @dataclass(frozen=True, slots=True)
 class ModelProfile:
-    """How an agent talks to one kind of model, where its user says nothing else.
+    """How a `CodeAgent` talks to one kind of model, where its user says nothing else.
 
     Attributes:
         name: Names the profile.
         prompts: Templates that replace the agent's own, by their key in ``prompt_templates``.
         grammar: What a reply with a code action may look like, in the GBNF of llama.cpp
-            (https://github.com/ggml-org/llama.cpp/blob/master/grammars/README.md).
+            (https://github.com/ggml-org/llama.cpp/blob/master/grammars/README.md). A template with
+            the variables of the system prompt.
         stop_sequences: Where a reply with a code action ends.
         code_block_tags: The marks around code.
         options: Further keyword arguments of `Model.generate`.

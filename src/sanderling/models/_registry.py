@@ -91,7 +91,7 @@ def model_from_dict(data: Mapping[str, Any], **given: Any) -> Model:
 def _own_names() -> list[str]:
     from sanderling import models
 
-    return [name for name in models.__all__ if name.endswith("Model") and name not in _ABSTRACT]
+    return [name for name in dir(models) if name.endswith("Model") and name not in _ABSTRACT]
 
 
 _ABSTRACT = ("Model", "ApiModel", "CallableModel", "RecordingModel", "ReplayModel", "ScriptedModel")

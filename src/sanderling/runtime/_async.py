@@ -10,7 +10,7 @@ from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from sanderling._bridge import in_thread
-from sanderling._warn import heard
+from sanderling._warn import capture_warnings
 from sanderling.errors import AgentStoppedError
 from sanderling.loop import (
     CallTool,
@@ -30,7 +30,6 @@ from sanderling.sandbox import CodeResult, Printed, ToolRequest
 from ._children import ChildRunTool
 from ._context import RunContext, as_reply, is_awaitable, tool_failure
 from ._drivers import Done, adrive
-from ._inline import execution_of
 from ._own_methods import own_call
 from ._policies import CallHost, aunder
 
@@ -113,7 +112,7 @@ class AsyncEffectHandler:
         model = self._context.model
         messages, options = self._context.request(effect)
         try:
-            with heard(self._context.settings.warned):
+            with capture_warnings(self._context.settings.warned):
                 return as_reply(model, await model.agenerate(messages, **options))
         except Exception as error:
             raise self._context.generation_error(error) from error
@@ -135,7 +134,7 @@ class AsyncEffectHandler:
     async def _next(
         self, stream: AsyncGenerator[ChatMessageStreamDelta, None]
     ) -> ChatMessageStreamDelta | None:
-        with heard(self._context.settings.warned):
+        with capture_warnings(self._context.settings.warned):
             return await anext(stream, None)
 
     def _is_child(self, call: CallTool) -> bool:
@@ -210,7 +209,7 @@ class AsyncEffectHandler:
         events: deque[Event] = deque()
         result: CodeResult | None = None
         try:
-            async with aclosing(execution_of(effect, interpreter, self._context)) as execution:
+            async with aclosing(interpreter.aexecute(effect.code)) as execution:
                 async for event in execution:
                     while events:
                         yield events.popleft()

@@ -6,7 +6,7 @@ import dataclasses
 import difflib
 import inspect
 import threading
-from collections.abc import Awaitable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,6 @@ from sanderling.loop import CallTool, CheckAnswer, Effect, NestedEvent, Notify, 
 from sanderling.messages import ChatMessage
 
 from ._cancel import CancelScope
-from ._checks import call_check
 from ._limits import UsageLimiter
 from ._policies import CallHost, Policy, Scope
 
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from sanderling.loop import Event, Generate, RunState
+    from sanderling.memory import AgentMemory
     from sanderling.messages import TokenUsage
     from sanderling.models import Model
     from sanderling.sandbox import Interpreter, ToolRequest
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from ._definition import RunningAgent, RunSettings
     from ._members import Member
     from ._run import Run
+
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
 @dataclass(eq=False)
@@ -151,14 +153,13 @@ class RunContext:
         """
         member = self._members.get(effect.id)
         if member is None or member.name != effect.name:
-            return self.find_tool(effect)
+            return self._find_tool(effect)
         try:
             return member, member.validate_arguments(effect.arguments)
         except (ValueError, TypeError) as error:
             raise _misfit(member, error) from error
 
-    def find_tool(self, effect: CallTool) -> tuple[Tool, dict[str, Any]]:
-        """Does the same for a tool."""
+    def _find_tool(self, effect: CallTool) -> tuple[Tool, dict[str, Any]]:
         tool = self.tools.get(effect.name)
         if tool is None:
             close = difflib.get_close_matches(effect.name, self.tools, n=1)
@@ -167,6 +168,8 @@ class RunContext:
                 f"There is no tool {effect.name!r}.{hint} The tools are: {', '.join(self.tools)}."
             )
         try:
+            if effect.in_code:
+                return tool, tool.take_arguments(effect.arguments)
             return tool, tool.validate_arguments(effect.arguments)
         except (ValueError, TypeError) as error:
             raise _misfit(tool, error) from error
@@ -190,31 +193,25 @@ class RunContext:
         }
         return CallTool(effect.id, effect.name, replaced)
 
-    def bound(self, request: ToolRequest) -> CallTool | CallHost:
+    def bound(self, request: ToolRequest) -> CallTool:
         """Returns the call that code asks for, with its arguments by parameter name.
 
         Raises:
             AgentToolCallError: There is no such tool, or the arguments cannot be bound to it.
         """
-        if request.rest is not None:
-            return CallHost(partial(_finished, request.name, request.rest), blocks=True)
+        tool: Tool | Member | None
         if request.method is None:
-            return self.call_of(request)
-        from ._members import Member  # few runs have objects whose members are called
+            tool = self.tools.get(request.name)
+            if tool is None:
+                raise AgentToolCallError(f"There is no tool {request.name!r}.")
+        else:
+            from ._members import Member  # few runs have objects whose members are called
 
-        member = self._members[request.id] = Member(request.name, request.method)
+            tool = self._members[request.id] = Member(request.name, request.method)
         try:
-            return CallTool(request.id, request.name, member.bind(request.args, request.kwargs))
-        except TypeError as error:
-            raise _misfit(member, error) from error
-
-    def call_of(self, request: ToolRequest) -> CallTool:
-        """Does the same for the call of a tool."""
-        tool = self.tools.get(request.name)
-        if tool is None:
-            raise AgentToolCallError(f"There is no tool {request.name!r}.")
-        try:
-            return CallTool(request.id, request.name, tool.bind(request.args, request.kwargs))
+            arguments = tool.bind(request.args, request.kwargs)
+            in_code = request.method is None
+            return CallTool(request.id, request.name, arguments, in_code=in_code)
         except TypeError as error:
             raise _misfit(tool, error) from error
 
@@ -239,9 +236,9 @@ class RunContext:
                 interpreter.interrupt()  # whoever drives the code does not wait for this call
             raise
         except Exception as error:
-            interpreter.fail(request, sandbox.error_text(error))
+            interpreter.fail(request, *sandbox.failure(error))
         except BaseException as error:  # such as KeyboardInterrupt, which the caller handles
-            interpreter.fail(request, sandbox.described(error))
+            interpreter.fail(request, *sandbox.failure(error))
             if not request.alone:
                 interpreter.interrupt()
             raise
@@ -307,19 +304,32 @@ class RunContext:
             self.state.usage += usage
 
 
-def _finished(name: str, rest: Callable[[], object]) -> object:
-    try:
-        value = rest()
-    except (Exception, SystemExit, GeneratorExit) as error:
-        raise tool_failure(name, error) from error
-    return _awaited(name, value) if inspect.isawaitable(value) else value
+def call_check(
+    check: Callable[..., Any], answer: object, memory: AgentMemory, agent: object
+) -> Any:
+    """Calls a final-answer check, with the memory and ``agent=`` where it takes them.
 
+    Returns:
+        What the check returns; false means that the answer is refused.
 
-async def _awaited(name: str, value: Awaitable[object]) -> object:
+    Raises:
+        RuntimeError: The check raised GeneratorExit, which would end the run.
+        Exception: It raised this.
+    """
     try:
-        return await value
-    except (Exception, SystemExit) as error:
-        raise tool_failure(name, error) from error
+        parameters = inspect.signature(check).parameters.values()
+    except ValueError:  # some callables written in C tell no signature
+        return check(answer)
+    names = {parameter.name for parameter in parameters}
+    kinds = [parameter.kind for parameter in parameters if parameter.name != "agent"]
+    positional = [kind for kind in kinds if kind in _POSITIONAL]
+    takes_memory = len(positional) > 1 or inspect.Parameter.VAR_POSITIONAL in kinds
+    takes_agent = "agent" in names or inspect.Parameter.VAR_KEYWORD in kinds
+    arguments = (answer, memory) if takes_memory else (answer,)
+    try:
+        return check(*arguments, agent=agent) if takes_agent else check(*arguments)
+    except GeneratorExit as error:
+        raise RuntimeError("it raised GeneratorExit") from error
 
 
 def _misfit(tool: Tool | Member, error: Exception) -> AgentToolCallError:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from sanderling.sandbox import Interpreter, PythonExecutor
     from sanderling.tools import Tool
 
+    from ._files import FilePath
     from ._limits import RunLimits
     from ._manual import ManualControl
     from ._policies import Policy
@@ -78,6 +79,7 @@ class RunSettings:
         handler: Watches the run.
         max_tool_threads: How many tool calls of one reply may run together.
         warned: Called, line by line, with what the user should know while the run goes on.
+        informed: Called with what is good to know.
         has_own_step: Whether the agent's class defines `step` itself, which then is the action.
         has_own_calls: Whether it defines `execute_tool_call`, which then makes the model's calls.
     """
@@ -96,6 +98,7 @@ class RunSettings:
     handler: EventHandler | None = None
     max_tool_threads: int | None = None
     warned: Callable[[str], object] | None = None
+    informed: Callable[[str], object] | None = None
     has_own_step: bool = False
     has_own_calls: bool = False
 
@@ -107,6 +110,8 @@ class RunOptions(TypedDict, total=False):
     variables: Mapping[str, Any] | None
     max_steps: int | None
     limits: RunLimits | None
+    files: Sequence[FilePath] | None
+    keep_files: FilePath | None
 
 
 class Definition(Protocol):
@@ -131,6 +136,18 @@ class Definition(Protocol):
     @property
     def limits(self) -> RunLimits | None:
         """How much a run may use."""
+
+    @property
+    def keep_files(self) -> FilePath | None:
+        """A folder that gets copies of what the code of each run has written."""
+
+    def check_inputs(
+        self, images: Sequence[ImageSource] | None, variables: Mapping[str, Any] | None
+    ) -> list[ImageSource]:
+        """Checks what comes with a task; returns the images."""
+
+    def session(self) -> Session:
+        """Returns a new session."""
 
     def run_settings(self, memory: AgentMemory) -> RunSettings:
         """Returns what a run needs that goes on with this memory."""

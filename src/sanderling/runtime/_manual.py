@@ -122,7 +122,7 @@ class ManualControl:
 
     def play(self, reply: ChatMessage, step: ActionStep) -> Generator[Event, None, None]:
         """Does what a reply says, as if the model had just given it; yields what happens."""
-        with self._hold(), closing(EffectHandler(self._context)) as handler:
+        with self._hold(), EffectHandler(self._context) as handler:
 
             def handle(effect: Effect) -> Work:
                 return Done(reply) if isinstance(effect, Generate) else handler.handle(effect)
@@ -165,7 +165,7 @@ class ManualControl:
     def _carry_out(self, loop: Loop, context: RunContext | None = None) -> Any:
         with (
             self._hold() as show,
-            closing(EffectHandler(context or self._context)) as handler,
+            EffectHandler(context or self._context) as handler,
             closing(drive(loop, handler.handle)) as events,
         ):
             while True:

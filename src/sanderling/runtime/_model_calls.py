@@ -7,7 +7,7 @@ from functools import partial
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sanderling._warn import heard
+from sanderling._warn import capture_warnings
 
 from ._cancel import CancelScope
 from ._model_thread import ModelThread
@@ -45,7 +45,7 @@ class ModelCalls:
             AgentStoppedError: The run was cancelled.
             Exception: The model raised this.
         """
-        with heard(self._warned):
+        with capture_warnings(self._warned):
             if not model.prefers_async:
                 return self._in_thread(partial(model.generate, messages, **options))
             from sanderling._bridge import start
@@ -81,7 +81,7 @@ class ModelCalls:
         thread: ModelThread | None = None
         try:
             while True:
-                with heard(self._warned):
+                with capture_warnings(self._warned):
                     delta: Any = self._in_thread(lambda: next(stream, end))
                 thread = self._thread
                 if delta is end:
@@ -97,7 +97,7 @@ class ModelCalls:
         from sanderling._bridge import start
 
         inbox: SimpleQueue[T | None] = SimpleQueue()
-        with heard(self._warned):
+        with capture_warnings(self._warned):
             pump = start(_pump(stream, inbox.put))
         pump.add_done_callback(lambda _: inbox.put(None))
         try:

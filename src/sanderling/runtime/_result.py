@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from sanderling.loop import RunStatus
     from sanderling.messages import JSONObject, Timing, TokenUsage
+    from sanderling.sandbox import WorkFile
 
     from ._run import Run
 
@@ -34,6 +35,7 @@ class RunResult(Generic[T]):
         steps: The steps in memory, in their JSON form.
         token_usage: The sum over all replies of the model.
         timing: Start and end of the run, in seconds since the epoch.
+        files: What its code has written; each can be read as long as the sandbox lives.
         run: The run itself, with its memory and session. Pickles and copies of the result are
             without it.
     """
@@ -43,6 +45,7 @@ class RunResult(Generic[T]):
     steps: list[JSONObject]
     token_usage: TokenUsage
     timing: Timing
+    files: tuple[WorkFile, ...] = ()
     run: Run | None = field(default=None, repr=False, compare=False)
 
     def dict(self) -> JSONObject:
@@ -53,7 +56,9 @@ class RunResult(Generic[T]):
             "steps": self.steps,
             "token_usage": self.token_usage.dict(),
             "timing": self.timing.dict(),
+            "files": [file.dict() for file in self.files],
         }
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.output, self.state, self.steps, self.token_usage, self.timing)
+        plain = (self.output, self.state, self.steps, self.token_usage, self.timing, self.files)
+        return type(self), plain

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Generator, Iterator, Mapping, Sequen
 from contextlib import ExitStack, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Self
 
-from sanderling._arguments import at_least_one, require_list
+from sanderling._arguments import at_least_one
 from sanderling.errors import AgentError, AgentInterruptedError, AgentStoppedError, SandboxError
 from sanderling.loop import RunStarted, RunState, react
 from sanderling.memory import ActionStep, PlanningStep
@@ -17,11 +17,11 @@ from sanderling.messages import Timing, TokenUsage
 from ._cancel import CancelScope
 from ._context import RunContext
 from ._drivers import Done, adrive, drive
+from ._files import RunFiles
 from ._limits import RunLimits, UsageLimiter, as_limits, time_limit
 from ._manual import ManualControl
 from ._own_methods import own_step
 from ._result import RunResult
-from ._session import Session
 from ._sync import EffectHandler
 
 if TYPE_CHECKING:
@@ -34,7 +34,9 @@ if TYPE_CHECKING:
     from sanderling.messages import ImageSource
 
     from ._definition import Definition, EventHandler, RunningAgent
+    from ._files import FilePath
     from ._manual import Show
+    from ._session import Session
 
 
 class Run:
@@ -54,6 +56,8 @@ class Run:
         variables: Told to the model with the task, and usable in its code, by name.
         max_steps: Overrides that of the agent.
         limits: Overrides those of the agent.
+        files: Copied into the work folder of the code.
+        keep_files: A folder that gets copies of what the code has written.
         parent: The context of the run that calls this one: its policies and its end hold for this
             run as well, and it pays for it.
         limiter: Counts in the place of one of its own.
@@ -80,6 +84,8 @@ class Run:
         variables: Mapping[str, Any] | None = None,
         max_steps: int | None = None,
         limits: RunLimits | None = None,
+        files: Sequence[FilePath] | None = None,
+        keep_files: FilePath | None = None,
         parent: RunContext | None = None,
         limiter: UsageLimiter | None = None,
         on_begin: Callable[[], object] | None = None,
@@ -92,11 +98,12 @@ class Run:
         self.agent = agent
         self.session = session
         self.task = task
-        self._images = require_list("images", images)
+        self._images = agent.check_inputs(images, variables)
         self._variables = variables
         self._max_steps = at_least_one("max_steps", max_steps or None)
         self._limits = agent.limits if limits is None else as_limits(limits)
         self._limiter = limiter
+        self._files = RunFiles(session, files, keep_files)
         self._parent = parent
         self._on_begin = on_begin
         self._scope = CancelScope(None if parent is None else parent.scope)
@@ -115,6 +122,7 @@ class Run:
         self._event_loop: asyncio.AbstractEventLoop | None = None
         self._is_between_steps = True
         self._is_driven = False
+        self._is_gathered = False
 
     # What it is
 
@@ -299,9 +307,18 @@ class Run:
             variables: See `Run`.
             caller: Where in this run it is called; by default, just in it.
         """
-        session = Session(agent, keep_sandbox=False)
+        session = agent.session()
+        session.abandon()  # with its run
         parent = self._prepared() if caller is None else caller
-        return Run(agent, session, task, images=images, variables=variables, parent=parent)
+        return Run(
+            agent,
+            session,
+            task,
+            images=images,
+            variables=variables,
+            keep_files=agent.keep_files,
+            parent=parent,
+        )
 
     def manual(self) -> ManualControl:
         """Returns what does things by hand in this run, at its end or between its events."""
@@ -374,7 +391,7 @@ class Run:
             return None
         self._claim_driving()
         try:
-            events = self._async_events()
+            events = await self._async_events()
             try:
                 async for event in events:
                     if isinstance(event, Done):
@@ -404,19 +421,27 @@ class Run:
 
     def _sync_events(self) -> Generator[Event, None, None]:
         if self._events is None:
+            is_new = self._loop is None
             loop = self._loop_for_driver()
+            if is_new and self._files.has_work:
+                self._bring_files()
             self._handler = EffectHandler(self._prepared())
             self._events = drive(loop, self._handler.handle, close=False)
         return self._events
 
-    def _async_events(self) -> AsyncGenerator[Event | Done, None]:
+    async def _async_events(self) -> AsyncGenerator[Event | Done, None]:
         import asyncio
 
         from ._async import AsyncEffectHandler
 
         event_loop = asyncio.get_running_loop()
         if self._aevents is None or self._event_loop is not event_loop:
+            is_new = self._loop is None
             loop = self._loop_for_driver()
+            if is_new and self._files.has_work:
+                from sanderling._bridge import in_thread
+
+                await in_thread(self._bring_files)
             self._event_loop = event_loop
             self._aevents = adrive(loop, AsyncEffectHandler(self._prepared()).handle, close=False)
         return self._aevents
@@ -447,6 +472,10 @@ class Run:
             self._end(error)
             raise
 
+    def bring_files(self) -> None:
+        """Puts the files that come with the task where code finds them, for going on by hand."""
+        self._files.bring()
+
     def take_task(self) -> str:
         """Puts the task into the memory of the session, for whoever goes on by hand.
 
@@ -455,7 +484,8 @@ class Run:
         """
         if self._on_begin is not None:
             self._on_begin()
-        return self.session.add_task(self.task, self._images, self._variables)
+        described = self._files.described
+        return self.session.add_task(self.task, self._images, self._variables, described)
 
     def _begun(self) -> Generator[Any, Any, None]:
         session = self.session
@@ -473,6 +503,21 @@ class Run:
         )
         self._loop = self._react(context)
         return self._loop
+
+    def _bring_files(self) -> None:
+        try:
+            self._files.bring()
+        except BaseException as error:
+            self._end(error)
+            raise
+
+    def _gather_files(self) -> None:
+        if self._is_gathered:
+            return
+        self._is_gathered = True
+        line = self._files.gather()
+        if line and self._context is not None and self._context.settings.informed is not None:
+            self._context.settings.informed(line)
 
     def _react(self, context: RunContext) -> Generator[Any, Any, None]:
         settings, model = context.settings, context.model
@@ -510,17 +555,21 @@ class Run:
     def _end(self, error: BaseException | None) -> None:
         if self._is_over:
             return
-        self._timing.end_time = time.time()
         self._status, self._error = self._status_after(error), error
-        if isinstance(error, AgentError | SandboxError):
-            error.run = self
-        if isinstance(error, AgentStoppedError):
-            error.result = self._result()
+        if error is not None and not isinstance(error, Exception):
+            # Ctrl-C: whatever the calls in the pool have begun, such as other runs, ends as well.
+            self._scope.cancel(AgentInterruptedError("The run was interrupted."))
         try:
             self._close_driver()
             if self._loop is not None:
                 self._loop.close()
+            self._gather_files()
         finally:
+            self._timing.end_time = time.time()
+            if isinstance(error, AgentError | SandboxError):
+                error.run = self
+            if isinstance(error, AgentStoppedError):
+                error.result = self._result()
             self._scope.close()
             if self._parent is not None:
                 self._parent.spend(self.usage)
@@ -532,6 +581,10 @@ class Run:
         try:
             if self._aevents is not None:
                 await self._aevents.aclose()
+            if self._files.has_work and not self._is_over:
+                from sanderling._bridge import in_thread
+
+                await in_thread(self._gather_files)
         finally:
             self._end(error)
 
@@ -557,6 +610,7 @@ class Run:
             steps=self.memory.get_succinct_steps(),
             token_usage=self.usage,
             timing=self._timing,
+            files=self._files.written,
             run=self,
         )
 

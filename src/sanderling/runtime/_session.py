@@ -39,24 +39,25 @@ class Session:
 
     Args:
         agent: Whose runs these are.
-        memory: The steps so far; empty by default.
-        keep_sandbox: Whether the sandbox outlives the run; otherwise it is closed with each run.
+        variables: By name, usable in code from the beginning.
 
     Attributes:
         agent: The agent.
         memory: The steps of all runs. Between runs another memory can be assigned.
         variables: The variables that came with tasks, by name.
         run_in_progress: The run under way, if any.
+        is_used: Whether a run, or a step by hand, has begun in it. Until then it is prepared for
+            one.
     """
 
-    def __init__(
-        self, agent: Definition, memory: AgentMemory | None = None, *, keep_sandbox: bool = True
-    ) -> None:
+    def __init__(self, agent: Definition, variables: Mapping[str, Any] | None = None) -> None:
         self.agent = agent
-        self.memory = AgentMemory(agent.system_prompt) if memory is None else memory
-        self.variables: dict[str, Any] = {}
+        self.memory = AgentMemory(agent.system_prompt)
+        self.variables: dict[str, Any] = dict(variables or {})
         self.run_in_progress: Run | None = None
-        self._keep_sandbox = keep_sandbox
+        self.is_used = False
+        self._variables_of_run = dict(self.variables)  # as the last run left them
+        self._keep_sandbox = True
         self._sandbox: Sandbox | None = None
         self._sent: dict[str, Any] = {}  # the variables that the sandbox has
         self._limiter: UsageLimiter | None = None
@@ -138,9 +139,11 @@ class Session:
         with self._claiming:
             self.check_free()
             self.run_in_progress = run
+            self.is_used = True
 
     def release(self) -> None:
         """Takes the session back from its run."""
+        self._note_variables()
         with self._claiming:
             self.run_in_progress = None
             keep = self._keep_sandbox
@@ -155,16 +158,48 @@ class Session:
         if is_free:
             self.close()
 
-    def renew_system_prompt(self) -> None:
-        """Puts the agent's system prompt of now in the place of the one in memory."""
+    def prepared(self, before: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns the variables that the user has set for all runs.
+
+        Args:
+            before: Those of before; what has become of them in this session since its last run
+                holds from now on.
+        """
+        now, left = self.variables, self._variables_of_run
+        kept = {name: before[name] for name in before if name in now or name not in left}
+        changed = {name: v for name, v in now.items() if name not in left or left[name] is not v}
+        return {**kept, **changed}
+
+    def _note_variables(self) -> None:
+        """Takes note of the variables: whatever changes from here on, the user has changed."""
+        self._variables_of_run = dict(self.variables)
+
+    def renew_memory(self, *, reset: bool = False) -> None:
+        """Puts the agent's system prompt of now in the place of the one in memory.
+
+        Args:
+            reset: Whether the steps are forgotten.
+        """
         prompt = self.agent.system_prompt
-        if self.memory.system_prompt.system_prompt != prompt:
+        if reset and self.memory.steps:
+            self.memory = AgentMemory(prompt)
+        elif self.memory.system_prompt.system_prompt != prompt:
             self.memory.system_prompt = SystemPromptStep(prompt)
 
     def add_task(
-        self, task: str, images: list[ImageSource], variables: Mapping[str, Any] | None
+        self,
+        task: str,
+        images: list[ImageSource],
+        variables: Mapping[str, Any] | None,
+        files: str = "",
     ) -> str:
         """Puts a task into the memory, and what comes with it among the variables.
+
+        Args:
+            task: What is to be done.
+            images: Shown with it.
+            variables: Described to the model.
+            files: What the model is told of files that come with the task.
 
         Returns:
             The task as the model is told it.
@@ -172,7 +207,10 @@ class Session:
         if variables:
             self.variables.update(variables)
             task = f"{task}\n\n{_described(variables)}"
+        if files:
+            task = f"{task}\n\n{files}"
         self.memory.steps.append(TaskStep(task, images or None))
+        self._note_variables()
         return task
 
     def limiter(self, limits: RunLimits | None) -> UsageLimiter | None:
@@ -205,6 +243,11 @@ class Session:
     def interpreter(self) -> Interpreter:
         """Returns what runs code in `sandbox`."""
         return self.sandbox().interpreter
+
+    @property
+    def open_interpreter(self) -> Interpreter | None:
+        """What runs code, if there is a sandbox already."""
+        return None if self._sandbox is None else self._sandbox.interpreter
 
 
 def _described(variables: Mapping[str, Any]) -> str:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextvars
 import time
 from collections import deque
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import closing
 from functools import partial
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
-from sanderling.errors import AgentStoppedError
+from sanderling._daemons import DaemonPool
+from sanderling.errors import AgentInterruptedError, AgentStoppedError
 from sanderling.loop import (
     CallTool,
     CheckAnswer,
@@ -69,7 +70,7 @@ class EffectHandler:
         self._policy_scope = context.policy_scope
         self._calls_directly = not self._policies and not context.has_own_calls
         self._model_calls = ModelCalls(context)
-        self._pool: ThreadPoolExecutor | None = None
+        self._pool: DaemonPool | None = None
 
     def handle(self, effect: Effect) -> Work:
         """Carries one effect out, under the policies of the run, until that is cancelled."""
@@ -94,8 +95,20 @@ class EffectHandler:
         scope.check()
         return work
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, traceback: object) -> None:
+        if kind is not None and not issubclass(kind, Exception | GeneratorExit):
+            # Ctrl-C: whatever the calls in the pool have begun, such as other runs, ends as well.
+            self._scope.cancel(AgentInterruptedError("The run was interrupted."))
+        self.close()
+
     def close(self) -> None:
-        """Ends the threads; calls in progress are waited for, unless the run was cancelled."""
+        """Ends the threads; calls in progress are waited for, unless the run was cancelled.
+
+        Then those that cannot be ended are left behind, in threads that nobody waits for.
+        """
         self._model_calls.close()
         if self._pool is not None:
             self._pool.shutdown(wait=not self._scope.cancelled, cancel_futures=True)
@@ -278,7 +291,7 @@ class EffectHandler:
     def _submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
         if self._pool is None:
             most = self._context.settings.max_tool_threads or _MOST_THREADS
-            self._pool = ThreadPoolExecutor(most, thread_name_prefix="sanderling-tool")
+            self._pool = DaemonPool(most, "sanderling-tool")
         return self._pool.submit(contextvars.copy_context().run, function, *args)
 
 

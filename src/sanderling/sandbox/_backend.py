@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from ._limits import Limits, Usage
@@ -58,3 +58,19 @@ class Backend(Protocol):
 
     def close(self) -> None:
         """Ends the kernel and removes all that is left behind. May be called again."""
+
+
+@runtime_checkable
+class FolderBackend(Protocol):
+    """A backend whose work folder is one of this machine."""
+
+    @property
+    def limits(self) -> Limits:
+        """What a kernel may use up there."""
+
+    def work_folder(self, *, make: bool) -> str | None:
+        """Returns the work folder; None where there is none yet, and none is to be made.
+
+        Raises:
+            SandboxError: It is out of reach.
+        """

@@ -55,8 +55,7 @@ def move_to(folder: str) -> None:
     """Makes this the folder that the code works in."""
     with contextlib.suppress(OSError):  # then it says so where the code opens a file
         os.chdir(folder)
-    for name in ("HOME", "TMPDIR", "MPLCONFIGDIR"):
-        os.environ[name] = folder
+    os.environ.update(HOME=folder, TMPDIR=folder, MPLCONFIGDIR=f"{folder}/.matplotlib")
 
 
 def forget_what_was_before() -> None:

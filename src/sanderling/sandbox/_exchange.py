@@ -112,10 +112,10 @@ class Exchange:
             self._watch_clock()
         self._say(buffers)
 
-    def fail(self, request: ToolRequest, error: str) -> None:
+    def fail(self, request: ToolRequest, error: str, kind: str = "") -> None:
         """Makes a call raise in the sandbox, from any thread."""
         with self.lock:
-            buffers = self._session.fail(request, error)
+            buffers = self._session.fail(request, error, kind)
             self._watch_clock()
         self._say(buffers)
 

@@ -6,15 +6,20 @@ reference to it, which it can give back to tools. Nothing that comes back is eve
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import datetime
+import decimal
 import enum
 import functools
 import importlib.util
 import inspect
+import operator
 import secrets
 import sys
 import threading
 import typing
+import uuid
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
@@ -248,6 +253,7 @@ class Incoming(kernel.Extension):
 
     def __init__(self, values: HostValues) -> None:
         self._values = values
+        self._rebuilders: dict[int, _Rebuilder] = {}  # by the number of the class
         self._arrays = 0  # around the value that is read
         self.readers = {
             "host": self._host,
@@ -277,10 +283,15 @@ class Incoming(kernel.Extension):
         fields = record.record_fields
         uncalled = {name: stand_in(one) for name, one in fields.items() if callable(one)}
         fields.update(uncalled)
-        kind = self._values.code(value["class"]) if "class" in value else None
-        if uncalled or not isinstance(kind, type):
+        if uncalled or "class" not in value:
             return record
-        return _rebuilt(kind, fields, record)
+        key: Any = value["class"]
+        kind = self._values.code(key)
+        if not isinstance(kind, type):
+            return record
+        if key not in self._rebuilders:
+            self._rebuilders[key] = _Rebuilder(kind)
+        return self._rebuilders[key].made(fields, record)
 
 
 _KINDS = ("objects", "index", "series", "table")
@@ -306,36 +317,97 @@ def cloudpickle_source() -> bytes:
     return Path(spec.origin).with_name("cloudpickle.py").read_bytes()
 
 
-def _rebuilt(kind: Any, fields: Mapping[str, object], record: kernel.Record) -> object:
-    """Makes an instance of a class that the host has sent, where the fields fit it.
+class _Rebuilder:
+    """Makes instances of a class that the host has sent, where the fields fit it.
 
-    The class's own constructor judges: what it refuses or changes stays a record.
+    The class's own constructor judges: what it refuses or changes stays a record. What is done with
+    the fields beside that takes time in proportion to them.
+
+    Args:
+        kind: The class.
     """
-    models = sys.modules.get("pydantic.main")  # where it is not loaded, no class is a model
-    try:
-        if issubclass(kind, enum.Enum):
-            member = kind[str(fields["name"])]
-            return member if member.value == fields["value"] else record
-        if models is not None and issubclass(kind, models.BaseModel):
-            return kind.model_validate(fields)
-        declared = dataclasses.fields(kind)
-        hints = typing.get_type_hints(kind)
-        if fields.keys() != {field.name for field in declared}:
+
+    def __init__(self, kind: Any) -> None:
+        models = sys.modules.get("pydantic.main")  # where it is not loaded, no class is a model
+        self._kind = kind
+        self._is_model = models is not None and issubclass(kind, models.BaseModel)
+        self._declared: tuple[dataclasses.Field[Any], ...] = ()
+        self._hints: dict[str, object] | None = None
+        self._combined: dict[int, object] = {}  # members of an enum of flags
+        if dataclasses.is_dataclass(kind):
+            self._declared = dataclasses.fields(kind)
+            with contextlib.suppress(Exception):  # an annotation names what is not there
+                self._hints = typing.get_type_hints(kind)
+        self._names = {field.name for field in self._declared}
+
+    def made(self, fields: Mapping[str, Any], record: kernel.Record) -> object:
+        """Returns an instance with these fields, or the record that they came in."""
+        try:
+            if issubclass(self._kind, enum.Enum):
+                made = self._member(fields["name"], fields["value"])
+            elif self._is_model:
+                made = self._kind.model_validate(fields, strict=True)
+            elif dataclasses.is_dataclass(self._kind):
+                made = self._instance(fields)
+            else:
+                made = None
+        except Exception:  # whatever the class has against these fields
             return record
-        if not all(_fits(value, hints.get(name)) for name, value in fields.items()):
-            return record
-        made = kind(**{field.name: fields[field.name] for field in declared if field.init})
+        return record if made is None else made
+
+    def _member(self, name: object, value: object) -> object:
+        if type(name) is str and name in self._kind.__members__:
+            member = self._kind.__members__[name]
+            return member if _same(member.value, value) else None
+        if not issubclass(self._kind, enum.Flag) or type(value) is not int:
+            return None
+        known = functools.reduce(operator.or_, (one.value for one in self._kind), 0)
+        if value & ~known or len(self._combined) >= _MOST_COMBINED:
+            return self._combined.get(value)
+        return self._combined.setdefault(value, self._kind(value))
+
+    def _instance(self, fields: Mapping[str, Any]) -> object:
+        if self._hints is None or fields.keys() != self._names:
+            return None
+        if not all(_fits(value, self._hints.get(name)) for name, value in fields.items()):
+            return None
+        given = {field.name: fields[field.name] for field in self._declared if field.init}
+        made = self._kind(**given)
         same = all(_same(getattr(made, name), value) for name, value in fields.items())
-    except Exception:  # whatever the class has against these fields
-        return record
-    return made if same else record
+        return made if same else None
+
+
+_MOST_COMBINED = 1_000  # combinations of flags of one class: Python keeps each for ever
+_COMPARED = frozenset(
+    {bool, int, float, complex, str, bytes, decimal.Decimal, uuid.UUID}
+    | {datetime.date, datetime.datetime, datetime.time, datetime.timedelta}
+)
 
 
 def _fits(value: object, hint: object) -> bool:
-    if hint is float and type(value) is int:
+    if hint is Any or (hint is float and type(value) is int):
         return True
     return not isinstance(hint, type) or isinstance(value, hint)
 
 
-def _same(left: object, right: object) -> bool:
-    return left is right or (type(left) is type(right) and bool(left == right))
+def _same(left: Any, right: Any) -> bool:
+    """Tells whether a field holds what it was made with: that itself, or the same data.
+
+    Only values of the same type are compared, for others may take any time.
+    """
+    if left is right:
+        return True
+    kind = type(left)
+    if kind is not type(right):
+        return False
+    if kind in _COMPARED:
+        return bool(left == right)
+    if kind in (list, tuple, dict):
+        pairs = zip(left, right, strict=True)
+        if len(left) != len(right) or not all(_same(*pair) for pair in pairs):
+            return False
+        return kind is not dict or all(map(_same, left.values(), right.values()))
+    if kind in (set, frozenset):
+        kinds = {*map(type, left), *map(type, right)}
+        return len(kinds) <= 1 and kinds <= _COMPARED and bool(left == right)
+    return False

@@ -7,15 +7,16 @@ import functools
 import inspect
 import math
 import typing
-from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol
 
 from . import kernel
 
 if TYPE_CHECKING:
     from sanderling.errors import SandboxError
+
+    from ._work_files import WorkFiles
 
 FINAL_ANSWER = "final_answer"
 _LITERALS = (
@@ -85,7 +86,6 @@ class ToolRequest:
             in the thread that drives, which is the one that things bound to a thread belong to.
         method: What to call, where it is a member of a `HostObject` and no tool. It may be a
             coroutine function. `name` is then that of the object's class, a dot, and its own.
-        rest: What is left to do, where the call began inline: see `CallElsewhere`.
     """
 
     id: str
@@ -94,23 +94,6 @@ class ToolRequest:
     kwargs: dict[str, object]
     alone: bool
     method: Callable[..., object] | None = None
-    rest: Callable[[], object] | None = None
-
-
-InlineCalls: TypeAlias = Callable[[ToolRequest], Callable[[], object] | None]
-"""Asked in the thread of the code what carries a call out right there; None is for elsewhere."""
-
-
-class CallElsewhere(Exception):  # noqa: N818 - no error: what began inline has to end elsewhere
-    """Raised by an inline call that the driver has to end.
-
-    Args:
-        rest: What is still to be done; it may return an awaitable.
-    """
-
-    def __init__(self, rest: Callable[[], object]) -> None:
-        super().__init__()
-        self.rest = rest
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +101,7 @@ class CodeResult:
     """What came of one step of code.
 
     Attributes:
-        output: The final answer, or the value of the last expression. A value that cannot leave the
+        output: The final answer, or the value of the last statement. A value that cannot leave the
             sandbox is a `SandboxValue`.
         text: What ``str()`` says of it.
         logs: What the code printed.
@@ -158,6 +141,14 @@ class Interpreter(Protocol):
     async def aopen(self) -> None:
         """Does the same under asyncio."""
 
+    @property
+    def work_files(self) -> WorkFiles:
+        """The files of the work folder.
+
+        Raises:
+            SandboxError: It has none that this process can reach; the message names the place.
+        """
+
     def set_tools(self, specs: Sequence[ToolSpec]) -> None:
         """Puts these tools in the place of those before, from the next step on."""
 
@@ -192,8 +183,15 @@ class Interpreter(Protocol):
         A call that does not wait any more, because its step has ended, is left alone.
         """
 
-    def fail(self, request: ToolRequest, error: str) -> None:
-        """Makes a call raise in the sandbox, from any thread."""
+    def fail(self, request: ToolRequest, error: str, kind: str = "") -> None:
+        """Makes a call raise in the sandbox, from any thread.
+
+        Args:
+            request: The call.
+            error: What the code is told.
+            kind: The builtin class that the code can catch the error by, such as ``"KeyError"``,
+                beside ``ToolError``; none where empty.
+        """
 
     def interrupt(self) -> None:
         """Ends the step in progress, from any thread: from when `execute` was called."""
@@ -205,24 +203,14 @@ class Interpreter(Protocol):
         """Does the same under asyncio."""
 
 
-class InlineInterpreter(ABC):
-    """An interpreter whose code runs in this process, and can itself carry out the calls it makes.
-
-    That spares a call the way to the driver and back, which takes several changes of threads.
-    """
-
-    @abstractmethod
-    def aexecute_inline(
-        self, code: str, inline: InlineCalls
-    ) -> AsyncGenerator[ToolRequest | Printed | CodeResult, None]:
-        """Does what `Interpreter.aexecute` does.
-
-        Args:
-            code: Python.
-            inline: Calls it chooses are carried out in the thread of the code, unless that has
-                others that call meanwhile; what they raise is raised in the code. They are not
-                interrupted: a step that is, ends without the thread, which stops after the call.
-        """
+def no_folder(place: str) -> str:
+    """Returns why files cannot go in and out of a place, and what to do instead."""
+    return (
+        f"executor_type={place!r} has no work folder that this machine can reach, so that files= "
+        "and keep_files= do not go with it. Pass what is in the files with additional_args= (bytes "
+        "or text), and have the code give what it makes to final_answer or to a tool; or use "
+        'executor_type="local".'
+    )
 
 
 class _Verbatim:

@@ -46,8 +46,7 @@ def fix_final_answer_code(code: str) -> str:
     """Renames a variable that hides the tool ``final_answer``; calls of the tool stay.
 
     Code without such a variable comes back as it is, and so does what is no Python. Otherwise the
-    comments get lost. (Agents need no such repair here: their model is told how to bring the tool
-    back.)
+    comments get lost. (Agents need not call this: what runs their code does the same.)
     """
     try:
         tree = ast.parse(code)

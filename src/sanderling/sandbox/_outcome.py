@@ -32,7 +32,7 @@ class Finished:
     """A step ended by itself.
 
     Attributes:
-        output: The value of its last expression.
+        output: The value of its last statement.
         text: What ``str()`` says of it.
         error: What it raised.
         interrupted: Whether an interrupt reached the code.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from sanderling._bridge import in_thread
 from sanderling._show import text_of
@@ -13,6 +14,9 @@ from sanderling.errors import InterpreterError, MissingExtraError, SandboxError,
 from . import kernel
 from ._executor import InterpreterExecutor
 from ._interpreter import CodeResult, Interpreter, Printed, ToolRequest, ToolSpec
+
+if TYPE_CHECKING:
+    from ._work_files import WorkFiles
 
 _PLUMBING = (SandboxUnavailable, MissingExtraError)  # nothing that other code would mend
 
@@ -63,6 +67,14 @@ class PluggedInterpreter:
     def layers(self) -> Mapping[str, object]:
         """Nothing is known of its walls."""
         return MappingProxyType({})
+
+    @property
+    def work_files(self) -> WorkFiles:
+        """Nothing is known of its files."""
+        raise SandboxError(
+            f"A {type(self._executor).__name__} has no work folder that is known, so that files= "
+            "and keep_files= do not go with it: use executor_type=, or LocalPythonExecutor."
+        )
 
     def open(self) -> None:
         """Does nothing: the executor starts when it likes."""
@@ -115,7 +127,7 @@ class PluggedInterpreter:
     def reply(self, request: ToolRequest, value: object) -> None:
         """Is never needed: the executor calls the tools itself."""
 
-    def fail(self, request: ToolRequest, error: str) -> None:
+    def fail(self, request: ToolRequest, error: str, kind: str = "") -> None:
         """Is never needed."""
 
     def interrupt(self) -> None:

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 
 from sanderling.errors import SandboxError, SandboxUnavailable
 
+from ._backend import FolderBackend
 from ._exchange import Exchange, Settings
+from ._interpreter import no_folder
 from ._outcome import Finished
 from ._resources import Resources
 from ._session import Event, Ready
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from ._backend import Backend, Link
     from ._interpreter import CodeResult, Printed, ToolRequest, ToolSpec
     from ._wire import Wire
+    from ._work_files import WorkFiles
 
 _TURN = 0.1  # seconds
 
@@ -63,6 +66,7 @@ class RemoteInterpreter:
         self._resources = Resources(backend)
         self._finalizer = weakref.finalize(self, self._resources.close)
         self._exchange = Exchange(self._resources, self._settings)
+        self._work_files: WorkFiles | None = None
 
     def __repr__(self) -> str:
         state = "started" if self.layers else "not started"
@@ -74,6 +78,18 @@ class RemoteInterpreter:
     def layers(self) -> Mapping[str, object]:
         """The walls in force; empty before the first step."""
         return self._exchange.layers
+
+    @property
+    def work_files(self) -> WorkFiles:
+        """The files of the work folder. See `Interpreter.work_files`."""
+        backend = self._resources.backend
+        if not isinstance(backend, FolderBackend):
+            raise SandboxError(no_folder(backend.name))
+        if self._work_files is None:
+            from ._work_files import WorkFiles  # it is of POSIX alone
+
+            self._work_files = WorkFiles(backend)
+        return self._work_files
 
     def set_tools(self, specs: Sequence[ToolSpec]) -> None:
         """Puts these tools in the place of those before, from the next step on."""
@@ -87,9 +103,9 @@ class RemoteInterpreter:
         """Answers a call, from any thread."""
         self._exchange.reply(request, value)
 
-    def fail(self, request: ToolRequest, error: str) -> None:
+    def fail(self, request: ToolRequest, error: str, kind: str = "") -> None:
         """Makes a call raise in the sandbox, from any thread."""
-        self._exchange.fail(request, error)
+        self._exchange.fail(request, error, kind)
 
     def interrupt(self) -> None:
         """Ends the step in progress, from any thread."""
@@ -290,7 +306,7 @@ class RemoteInterpreter:
         with self._claimed():
             self._open()
             backend = self._copyable_backend()
-            self._resources.snapshots.make_room()
+            self._resources.snapshots.check_count()
             template = self._copy()
             try:
                 files = backend.save_files()

@@ -6,14 +6,18 @@ import asyncio
 import contextvars
 import inspect
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import aclosing, closing
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from sanderling._bridge import in_thread, wait_for
+from sanderling._daemons import DaemonPool
 
 from ._interpreter import CodeResult, Interpreter, Printed, ToolRequest, ToolSpec
-from ._texts import described
+from ._texts import failure
+
+if TYPE_CHECKING:
+    from ._work_files import WorkFiles
 
 Function: TypeAlias = Callable[..., object]
 _Errors: TypeAlias = type[BaseException] | tuple[type[BaseException], ...]
@@ -54,6 +58,11 @@ class ServingInterpreter:
         """The walls in force."""
         return self._interpreter.layers
 
+    @property
+    def work_files(self) -> WorkFiles:
+        """The files of the work folder."""
+        return self._interpreter.work_files
+
     def open(self) -> None:
         """Starts the sandbox."""
         self._interpreter.open()
@@ -73,9 +82,10 @@ class ServingInterpreter:
 
     def execute(self, code: str) -> Generator[ToolRequest | Printed, None, CodeResult]:
         """Runs one step in the calling thread, functions included unless they come together."""
-        pool: ThreadPoolExecutor | None = None
+        pool: DaemonPool | None = None
         answers: list[Future[None]] = []
         execution = self._interpreter.execute(code)
+        waits = True
         try:
             with closing(execution):
                 while True:
@@ -85,17 +95,20 @@ class ServingInterpreter:
                     elif event.alone:
                         self._answer(event)
                     else:
-                        pool = pool or ThreadPoolExecutor(_TOGETHER)
+                        pool = pool or DaemonPool(_TOGETHER, "sanderling-function")
                         context = contextvars.copy_context()
                         answers.append(pool.submit(context.run, self._answer, event))
         except StopIteration as done:
             result: CodeResult = done.value
             return result
+        except KeyboardInterrupt:
+            waits = False  # the functions under way cannot be ended
+            raise
         finally:
             if pool is not None:
-                pool.shutdown(cancel_futures=True)  # the step is over: nobody waits for the others
+                pool.shutdown(waits, cancel_futures=True)  # the step is over: no more of them begin
             for answer in answers:
-                if not answer.cancelled():
+                if waits and not answer.cancelled():
                     answer.result()
 
     async def aexecute(self, code: str) -> AsyncGenerator[ToolRequest | Printed | CodeResult, None]:
@@ -140,9 +153,9 @@ class ServingInterpreter:
             if inspect.iscoroutine(value):
                 value = wait_for(value)
         except failures as error:
-            self._interpreter.fail(request, described(error))
+            self._interpreter.fail(request, *failure(error))
         except BaseException as error:
-            self._interpreter.fail(request, described(error))
+            self._interpreter.fail(request, *failure(error))
             if not request.alone:
                 self._interpreter.interrupt()  # whoever drives the code does not wait for this call
             raise
@@ -153,9 +166,9 @@ class ServingInterpreter:
         """Answers a call of another tool."""
         self._interpreter.reply(request, value)
 
-    def fail(self, request: ToolRequest, error: str) -> None:
+    def fail(self, request: ToolRequest, error: str, kind: str = "") -> None:
         """Makes a call of another tool raise."""
-        self._interpreter.fail(request, error)
+        self._interpreter.fail(request, error, kind)
 
     def interrupt(self) -> None:
         """Ends the step in progress."""

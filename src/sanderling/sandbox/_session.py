@@ -160,6 +160,7 @@ class Session:
         Raises:
             CodecError: The code is larger than a frame.
         """
+        self._printed, self.final = [], None  # before anything fails: they are of the last step
         late: dict[str, object] = {"forget": True} if forget else {}
         buffers = kernel.pack("exec", {"id": step, "code": code, **late})
         refusals = self._refuse(self._abandoned, "the step that made this call has ended")
@@ -167,8 +168,6 @@ class Session:
         self._step = step
         self._calls_left = self._max_calls
         self._output_left = self._max_output + _SLACK
-        self._printed = []
-        self.final = None
         return [*refusals, *buffers]
 
     def reply(self, request: ToolRequest, value: object) -> Buffers:
@@ -192,10 +191,10 @@ class Session:
         self._close(request)
         return buffers
 
-    def fail(self, request: ToolRequest, error: str) -> Buffers:
+    def fail(self, request: ToolRequest, error: str, kind: str = "") -> Buffers:
         """Answers a call with an error. Nothing is sent where it does not wait any more."""
         call = self._close(request)
-        return [] if call is None else self._refuse([call.key], error)
+        return [] if call is None else self._refuse([call.key], error, kind)
 
     def interrupt(self) -> Buffers:
         """Answers all calls that wait, so that no thread of the code is kept by one."""
@@ -212,9 +211,9 @@ class Session:
         self._open, self.argument_bytes = {}, 0
         return keys
 
-    def _refuse(self, keys: Iterable[int], error: str) -> Buffers:
-        shown = error[: kernel.MAX_SHOWN]
-        return [part for key in keys for part in kernel.pack("ret", {"id": key, "e": shown})]
+    def _refuse(self, keys: Iterable[int], error: str, kind: str = "") -> Buffers:
+        told = {"e": error[: kernel.MAX_SHOWN], **({"kind": kind} if kind else {})}
+        return [part for key in keys for part in kernel.pack("ret", {"id": key, **told})]
 
     def space(self) -> memoryview:
         """Returns where the next bytes from the kernel go."""

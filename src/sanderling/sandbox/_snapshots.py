@@ -266,8 +266,8 @@ class Snapshots:
     def __init__(self) -> None:
         self._all: weakref.WeakSet[Snapshot] = weakref.WeakSet()
 
-    def make_room(self) -> None:
-        """Says whether one more may be made.
+    def check_count(self) -> None:
+        """Checks that one more may be made.
 
         Raises:
             SandboxError: There are too many.

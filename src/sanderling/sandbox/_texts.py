@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 from sanderling._show import text_of
+from sanderling.errors import AgentError, AgentToolCallError, AgentToolExecutionError
 
 from . import kernel
 
@@ -54,12 +55,17 @@ def stays_on_host(value: object) -> bool:
     return held is value is not None or (isinstance(held, Holder) and held.obj is value)
 
 
-def safe_repr(value: object) -> str:
+def safe_repr(value: object, most: int | None = None) -> str:
     """Returns the `repr()` of data; what is none is named by its class, as are its parts.
 
     Data is what crosses between host and sandbox by itself: see `sanderling.sandbox.kernel`.
+
+    Args:
+        value: Anything.
+        most: How long writing it may take, in microseconds as they are estimated; None for what
+            `text_of` allows.
     """
-    return text_of(value, repr) if _is_data(value) else _Text().of(value, 0)
+    return text_of(value, repr, most) if _is_data(value) else _Text().of(value, 0)
 
 
 def safe_str(value: object) -> str:
@@ -87,6 +93,23 @@ def error_text(error: BaseException) -> str:
 def described(error: BaseException) -> str:
     """Returns the class and the text of an error: ``KeyError: 'x'``."""
     return f"{type(error).__name__}: {error_text(error)}"
+
+
+def failure(error: BaseException) -> tuple[str, str]:
+    """Returns what code is told of a call that raised, for `Interpreter.fail`.
+
+    Returns:
+        The text, and the name of the builtin class that the error is of; empty where it is of none.
+        Where it is of no class of its own, the text is the error's alone.
+    """
+    raised: BaseException = error
+    if isinstance(error, AgentToolExecutionError | AgentToolCallError):
+        raised = error.__cause__ or error
+    names = (kind.__name__ for kind in type(raised).__mro__ if kind.__module__ == "builtins")
+    name = next((name for name in names if name in kernel.BUILTIN_ERRORS), "")
+    if type(raised).__name__ == name and not isinstance(error, AgentToolCallError):
+        return error_text(raised), name
+    return error_text(error) if isinstance(error, AgentError) else described(error), name
 
 
 def _is_for_people(value: object) -> bool:

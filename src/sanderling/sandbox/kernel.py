@@ -17,7 +17,8 @@ set      host to kernel  v: variables by name, code
 exec     host to kernel  id, code; forget, if an interrupt may have come too late for the last step
 fork     host to kernel  folder: the work folder of the copy of this process that shall be made, or
                          null for the one of now; only where the host has made provision for it
-ret      host to kernel  id of the call, and v (value) with its code, or e (error text)
+ret      host to kernel  id of the call, and v (value) with its code, or e (error text) and kind
+                         (the builtin class that the error is of; empty where it is of none)
 ready    kernel to host  layers, versions
 failed   kernel to host  reason; sent in the place of ready
 out      kernel to host  id of the step, text
@@ -528,6 +529,19 @@ class _Coder:
             raise CodecError("values that are too large to be compared: send them in a list")
         self._count_parts(size**2 // (100 if are_cheap else 1))
 
+    def _count_collisions(self, hashes: list[int], written: list[object]) -> None:
+        """Counts what it may cost to compare members of a set, or keys, that have the same hash."""
+        places = sorted(range(len(hashes)), key=hashes.__getitem__)
+        for _, group in itertools.groupby(places, hashes.__getitem__):
+            same = [written[place] for place in group]
+            if len(same) > MAX_COLLISIONS:
+                raise CodecError(
+                    f"more than {MAX_COLLISIONS} members of a set, or keys, with the same hash: "
+                    "send a list"
+                )
+            if len(same) > 1:
+                self._count_comparisons(same)
+
 
 def encode(
     value: object,
@@ -563,6 +577,7 @@ class Encoder(_Coder):
         self._stay = stay
         self._items = 0
         self._hashable = 0  # inside how many keys and set members we are
+        self._stand_ins = 0  # written for objects that are compared in another way here
 
     def value(self, value: object, depth: int) -> object:
         """Encodes one value; containers that are plain JSON are passed on as they are."""
@@ -660,6 +675,7 @@ class Encoder(_Coder):
         if isinstance(value, complex):
             return {"$": "complex", "v": [repr(value.real), repr(value.imag)]}
         if isinstance(value, SandboxValue):
+            self._stand_ins += 1
             return {"$": "kept", "type": value.type, "repr": value.repr, "name": value.name}
         for module, write in _LIBRARIES.items():
             loaded = sys.modules.get(module)
@@ -667,6 +683,7 @@ class Encoder(_Coder):
                 written = write(self, loaded, value, depth)
                 if written is not None:
                     return written
+        self._stand_ins += 1
         written = self._extension.write(self, value)
         if written is not None:
             return written
@@ -690,10 +707,18 @@ class Encoder(_Coder):
 
     def _members(self, items: Collection[object], depth: int) -> list[object]:
         self._hashable += 1
+        stand_ins = self._stand_ins
         try:
-            return self._list(items, depth)
+            written = self._list(items, depth)
         finally:
             self._hashable -= 1
+        groups = [[*map(hash, items)]]
+        if self._stand_ins > stand_ins:  # what reads them may see no difference between some
+            groups.append([hash(_to_json(one)) for one in written])
+        for hashes in groups:
+            if len(set(hashes)) < len(hashes):
+                self._count_collisions(hashes, written)
+        return written
 
     def _dict(self, value: dict[object, object], depth: int) -> object:
         items = list(value.items())
@@ -717,6 +742,7 @@ class Encoder(_Coder):
     def _record(
         self, name: str, fields: Mapping[str, object], depth: int, key: int | None
     ) -> object:
+        self._stand_ins += 1
         values: list[object] = []
         for field, item in fields.items():
             try:
@@ -911,6 +937,8 @@ def _type_name(value: object) -> str:
 
 def _safe_repr(value: object) -> str:
     try:
+        if takes_long_to_write(value):
+            return f"<{_type_name(value)} that is too large to be shown>"
         return _shorten(repr(value), MAX_REPR)
     except Exception as error:
         return f"<{_type_name(value)}, whose repr() raised {type(error).__name__}>"
@@ -995,14 +1023,7 @@ class Decoder(_Coder):
         different: set[int] = set()
         self._add(different.update, hashes)
         if len(different) < len(hashes):
-            written = _list(value[key])
-            places = sorted(range(len(hashes)), key=hashes.__getitem__)
-            for _, group in itertools.groupby(places, hashes.__getitem__):
-                same = [written[place] for place in group]
-                if len(same) > MAX_COLLISIONS:
-                    raise CodecError("too many members with the same hash")
-                if len(same) > 1:
-                    self._count_comparisons(same)
+            self._count_collisions(hashes, _list(value[key]))
         return members
 
     def _add(self, add: Callable[[list[Any]], object], members: list[Any]) -> None:
@@ -1402,6 +1423,52 @@ class ImportNotAllowed(ImportError):  # noqa: N818 - the model reads this name
 
 class ToolError(RuntimeError):
     """A tool of the host failed, or could not be called."""
+
+    def __str__(self) -> str:
+        return str(self.args[0]) if self.args else ""  # some builtin classes show it otherwise
+
+
+# What a tool may raise and code can catch as that: each is made of one text, and means nothing to
+# Python itself.
+BUILTIN_ERRORS: dict[str, type[Exception]] = {
+    kind.__name__: kind
+    for kind in vars(builtins).values()
+    if isinstance(kind, type)
+    and issubclass(kind, Exception)
+    and kind.__name__ not in ("Exception", "ExceptionGroup", "StopIteration", "StopAsyncIteration")
+    and not (issubclass(kind, UnicodeError) and kind is not UnicodeError)
+}
+
+
+def tool_error(text: str, kind: str = "") -> ToolError:
+    """Makes the error of a call that failed.
+
+    Args:
+        text: What the host says of it.
+        kind: The builtin class that code can catch it by, beside `ToolError`; none where empty.
+    """
+    return _class_of_error(kind)(text) if kind in BUILTIN_ERRORS else ToolError(text)
+
+
+@functools.lru_cache(len(BUILTIN_ERRORS))
+def _class_of_error(kind: str) -> type[ToolError]:
+    return type(kind, (ToolError, BUILTIN_ERRORS[kind]), {"__module__": "builtins"})
+
+
+def _not_there() -> str:
+    """Says which files there are, where one is missing."""
+    try:
+        with os.scandir() as entries:
+            names = [one.name for one in itertools.islice(entries, 200) if one.name[0] != "."]
+        shown = [ascii(name)[:100] for name in sorted(names)]
+    except Exception:  # the code may have put something of its own in the place of these
+        return _NO_FILES
+    if len(shown) > _MOST_NAMED:
+        shown[_MOST_NAMED:] = [f"and {len(shown) - _MOST_NAMED} more"]
+    return (
+        f"the work folder (the current directory) has {', '.join(shown) or 'no files'}. Only the "
+        "user can put others there, with run(..., files=[...])."
+    )
 
 
 class FinalAnswer(SystemExit):
@@ -1890,6 +1957,7 @@ class Workspace:
             **leave,
             "__import__": self._import,
             "parallel": parallel,
+            "ToolError": ToolError,
             **own,
         }
         self._builtins = self.namespace["__builtins__"] = dict(self._own)
@@ -1898,18 +1966,47 @@ class Workspace:
         self._walls = _Walls(limits or {}) if walls else None
         self._paths = _paths_to_hide(work_folder=walls)
         self._tools: list[str] = []
+        self._finals: set[str] = set()
+        self._spared: dict[str, str] = {}  # tools that the step may call in spite of a variable
+        self.assigned = False
         self._kept: dict[int, dict[str, object]] = {}  # by step
         self._sources: dict[str, tuple[int, None, list[str], str]] = {}
 
     def set_tools(self, tools: Iterable[ToolSpec]) -> None:
         """Puts these tools in the place of those before."""
+        tools = list(tools)
         stubs = {tool.name: make_stub(tool, self._begin) for tool in tools}
         self._tools = list(stubs)
+        self._finals = {tool.name for tool in tools if tool.final}
         self._builtins.clear()
         self._builtins.update(self._own)
         for names in self._kept.values():
             self._builtins.update(names)
         self._builtins.update(stubs)
+
+    def _aside(self, name: str) -> str:
+        """Returns where a variable goes that has the name of a tool."""
+        aside = f"{name}_"
+        while aside in self._tools:
+            aside += "_"
+        return aside
+
+    def _bring_tools_back(self) -> None:
+        for name in self._tools:
+            if name in self.namespace:
+                self.namespace[self._aside(name)] = self.namespace.pop(name)
+
+    def note_on_tools(self) -> str:
+        """Tells which variables of the step have the names of tools; nothing where none has."""
+        hidden = {name: self._aside(name) for name in self._tools if name in self.namespace}
+        hidden.update((name, to) for name, to in self._spared.items() if to in self.namespace)
+        if not hidden:
+            return ""
+        names, kept = ", ".join(hidden)[:_MAX_NAMES], ", ".join(hidden.values())[:_MAX_NAMES]
+        return (
+            f"Note: your code assigned to the name of a tool ({names}). From the next step on it "
+            f"is the tool again, and what you assigned is in {kept}.\n"
+        )
 
     def keep(self, number: int, value: object) -> str | None:
         """Keeps a value of a step that cannot leave, for this step and some after it.
@@ -1972,20 +2069,39 @@ class Workspace:
         """Runs one step.
 
         Returns:
-            The value of the last expression; None where the code does not end in one.
+            The value of the last statement; None where it has none. Then `assigned` tells whether
+            it is that of another statement than an expression: what was assigned or defined, or is
+            the value of the last statement carried out in the block of an ``if``, a loop and so on.
 
         Raises:
             BaseException: Whatever the code raises.
         """
+        self._bring_tools_back()
+        self._spared = {}
         filename = f"<step {number}>"
         lines = [f"{line}\n" for line in code.split("\n")]
         self._sources[filename] = (len(code), None, lines, filename)
         linecache.cache[filename] = self._sources[filename]
         tree = _compile(code, filename, "exec", ast.PyCF_ONLY_AST)
         last = None
-        if tree.body and isinstance(tree.body[-1], ast.Expr):
+        self._spared = {
+            name: self._aside(name)
+            for name in self._finals
+            if name in code and _spare_tool(tree, name, self._aside(name))
+        }
+        self.assigned = bool(tree.body) and not isinstance(tree.body[-1], ast.Expr)
+        if self.assigned:
+            _take_value(tree.body)
+        elif tree.body:
             last = _compile(ast.Expression(tree.body.pop().value), filename, "eval")
         body = _compile(tree, filename, "exec")
+        try:
+            value = self._run_compiled(body, last)
+        finally:
+            assigned = self.namespace.pop(_VALUE, None)
+        return assigned if self.assigned else value
+
+    def _run_compiled(self, body: CodeType, last: CodeType | None) -> object:
         if any(part and part.co_flags & _CO_COROUTINE for part in (body, last)):
             import asyncio
 
@@ -2048,12 +2164,19 @@ class Workspace:
             hidden = [name for name in self._tools if name in self.namespace]
             if hidden:
                 names = ", ".join(hidden)
-                hint = f"variables of yours hide the tools {names}; `del {names}` brings them back."
+                hint = (
+                    f"variables of yours hide the tools {names} in this step; from the next one on "
+                    "they are the tools again."
+                )
+        if isinstance(error, SystemExit) and self._finals:
+            hint = f"nothing needs to be left here: {min(self._finals)}(answer) ends the task."
         if isinstance(error, SyntaxError) and (error.text or "").lstrip().startswith(("!", "%")):
             hint = _NO_NOTEBOOK
         return f"\nHint: {hint}" if hint else ""
 
 
+_VALUE = "<value>"  # of the last statement; no name that code can write
+_MAX_NAMES = 200  # characters
 _CO_COROUTINE = 0x80
 _MAX_WAITING = 12
 _HEADER_OF_NOTHING = re.compile(r"^([ |]*)Traceback \(most recent call last\):\n(?!\1  )", re.M)
@@ -2061,6 +2184,74 @@ _HEADER_OF_NOTHING = re.compile(r"^([ |]*)Traceback \(most recent call last\):\n
 
 def _compile(code: Any, filename: str, mode: str, flags: int = 0) -> Any:
     return compile(code, filename, mode, flags | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+
+
+def _take_value(body: list[ast.stmt]) -> None:
+    """Changes a block so that it assigns the value of its last statement to `_VALUE` as well."""
+    last: Any = body[-1] if body else None
+    if isinstance(last, (ast.Assign, ast.AnnAssign, ast.Expr)):
+        if last.value is not None:
+            last.value = _with_value(last.value)
+    elif isinstance(last, ast.AugAssign):
+        if _is_plain_target(last.target):
+            read = ast.parse(ast.unparse(last.target), mode="eval").body
+            body.append(ast.Expr(_with_value(_located(read, last.target))))
+    elif isinstance(last, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        body.append(ast.Expr(_with_value(_located(ast.Name(last.name, ast.Load()), last))))
+    elif last is not None:
+        blocks = [getattr(last, "body", []), getattr(last, "orelse", [])]
+        parts = (*getattr(last, "handlers", ()), *getattr(last, "cases", ()))
+        for block in (*blocks, *(part.body for part in parts)):
+            _take_value(block)
+    if last is not None and body[-1] is not last:
+        ast.copy_location(body[-1], last)
+
+
+def _with_value(expression: ast.expr) -> ast.expr:
+    name = ast.copy_location(ast.Name(_VALUE, ast.Store()), expression)
+    return ast.copy_location(ast.NamedExpr(name, expression), expression)
+
+
+def _located(tree: ast.expr, like: ast.AST) -> ast.expr:
+    for node in ast.walk(tree):
+        ast.copy_location(node, like)
+    return tree
+
+
+def _is_plain_target(target: ast.expr) -> bool:
+    """Tells whether a target can be read without doing more than the assignment has done."""
+    if isinstance(target, ast.Subscript):
+        return isinstance(target.value, ast.Name) and isinstance(
+            target.slice, (ast.Name, ast.Constant)
+        )
+    return isinstance(target, ast.Name) or (
+        isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name)
+    )
+
+
+def _spare_tool(tree: ast.Module, name: str, aside: str) -> bool:
+    """Renames a variable that would hide a tool which the same code calls.
+
+    Returns:
+        Whether there was one. It stays where its name is bound in other ways than by assignment.
+    """
+    names, called = [], set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            if node.id == name:
+                names.append(node)
+        elif isinstance(node, ast.Call):
+            called.add(id(node.func))
+        elif not isinstance(node, (ast.keyword, ast.alias)) or getattr(node, "asname", None):
+            bound = [getattr(node, field, None) for field in ("arg", "asname", "name", "names")]
+            if name in bound or any(isinstance(some, list) and name in some for some in bound):
+                return False
+    variables = [node for node in names if id(node) not in called]
+    if all(isinstance(node.ctx, ast.Load) for node in variables):
+        return False
+    for node in variables:
+        node.id = aside
+    return True
 
 
 def _report_task(loop: AbstractEventLoop, context: dict[str, Any]) -> None:
@@ -2114,6 +2305,8 @@ class _Walls:
     def hint(self, error: BaseException) -> str:
         """Returns what to tell the model; nothing where no wall is known to be the reason."""
         for link in _chain(error):
+            if isinstance(link, ToolError):
+                continue  # it was raised on the host
             if hint := self._limit(link) or self._refusal(link):
                 return hint
         return ""
@@ -2183,10 +2376,13 @@ class _Walls:
         outside = path.startswith(("/", ".."))
         if error.errno in _REFUSED:
             return _refused_call(error) or (_NO_FILES if outside else _NO_POWER)
-        return _NO_FILES if outside and error.errno in (errno.ENOENT, errno.EROFS) else ""
+        if outside:
+            return _NO_FILES if error.errno in (errno.ENOENT, errno.EROFS) else ""
+        return _not_there() if path and error.errno == errno.ENOENT else ""
 
 
 _NOBODY_ANSWERS = {"EOFError": "EOF when reading a line", "BdbQuit": ""}  # input, breakpoint
+_MOST_NAMED = 20  # files that are shown where one is missing
 _UNITS = (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
 _REFUSED = {
     getattr(errno, name)
@@ -2725,7 +2921,7 @@ class _KernelCall(Call):
     def wait(self) -> object:
         reply = self._mailbox.wait(self._number)
         if "e" in reply.fields:
-            raise ToolError(str(reply.fields["e"]))
+            raise tool_error(str(reply.fields["e"]), str(reply.fields.get("kind", "")))
         if self._tool.final:
             raise FinalAnswer
         return self._values.read(reply)
@@ -2821,7 +3017,7 @@ class Kernel:
         with self._lock:
             self._step, self._calls_left = number, self._most_calls
         reply: Message = {"v": None, "text": "", "error": None}
-        value = None
+        value, is_final = None, False
         blobs: list[Blob] = []
         try:
             try:
@@ -2833,6 +3029,7 @@ class Kernel:
                 self._interrupts.hold()
         except FinalAnswer:
             self._interrupts.hold()
+            is_final = True
         except BaseException as error:
             self._interrupts.hold()  # the signal may have come just before the line above
             self._reserve.give()
@@ -2840,6 +3037,8 @@ class Kernel:
             blobs = []
         if reply["error"] is None:
             reply["text"] = f"{reply['text']}{self._notes(number)}"
+        if not is_final:
+            self._output.write(self._workspace.note_on_tools())
         try:
             self._tell_end(number, value, reply, blobs)
         except MemoryError:  # the code has caught its own, and holds on to all it has
@@ -2866,9 +3065,13 @@ class Kernel:
             self._channel.send("done", {**reply, "v": stays})
 
     def _encode_result(self, number: int, value: object) -> tuple[object, list[Blob]]:
-        def keep(part: object) -> object:
-            return stand_in(part, self._workspace.keep(number, part))
+        assigned = self._workspace.assigned
 
+        def keep(part: object) -> object:  # what was assigned has a name
+            return stand_in(part, None if assigned else self._workspace.keep(number, part))
+
+        if assigned and _is_large(value):
+            return keep(value), []
         try:
             encoded, blobs = encode(value, self._values, keep)
             if sum(map(len, blobs)) <= MAX_RESULT:
@@ -2949,6 +3152,15 @@ def too_many_calls(name: str, most: int) -> str:
     )
 
 
+def _is_large(value: object) -> bool:
+    """Tells whether it costs something to send a value that nobody may have asked for."""
+    try:
+        return not isinstance(value, (str, bytes)) and len(value) > _MOST_UNASKED  # type: ignore[arg-type]  # see below
+    except Exception:  # it has no length, or its class fails to tell
+        return False
+
+
+_MOST_UNASKED = 10_000  # items, or rows of a table
 _MAX_NOTES = 3
 
 
@@ -2957,9 +3169,111 @@ def show(value: object) -> str:
     if isinstance(value, (bytes, bytearray)) and len(value) > MAX_SHOWN:
         return f"{bytes(value[: MAX_SHOWN // 8])!r}… ({len(value):,} bytes in all)"
     try:
-        return _shorten(str(value), MAX_SHOWN)
+        if takes_long_to_write(value):
+            return f"<{_type_name(value)} that is too large to be shown>"
+        text = _shorten(str(value), MAX_SHOWN)
     except Exception as error:
+        if type(value) is int:
+            return f"<an int of {_count_digits(value):,} digits>"
         return f"<{_type_name(value)}, whose str() raised {type(error).__name__}>"
+    return text if type(value) is str else _ADDRESS.sub("", text)
+
+
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+(?=>)")  # it differs from run to run, and says nothing
+
+
+def _count_digits(number: int) -> int:
+    digits = math.log10(abs(number))  # off by less than one part in 10 ** 14
+    whole = round(digits)
+    if abs(digits - whole) > 1e-6 * max(1.0, digits / 1e6):
+        return int(digits) + 1
+    return whole + int(abs(number) >= 10**whole)
+
+
+MAX_WRITING = 2_000_000  # microseconds, roughly
+_LISTS = (list, tuple, set, frozenset, collections.deque)
+_EDGE = 60  # rows, or columns, that pandas shows at most at either end
+
+
+def takes_long_to_write(value: object, most: int | None = None) -> bool:
+    """Estimates whether `str()` of data takes more than so many microseconds."""
+    most = MAX_WRITING if most is None else most
+    cost, seen = 0, {}
+    parts: list[object] = [value]
+    while parts:
+        part = parts.pop()
+        own, inner = _writing_cost(part)
+        cost += own
+        if cost > most:
+            return True
+        if inner and id(part) not in seen:
+            seen[id(part)] = part  # so that nothing else gets its id
+            parts += inner
+    return False
+
+
+def _writing_cost(part: Any) -> tuple[int, Iterable[object]]:
+    """Returns what a value costs by itself, and what is in it."""
+    if isinstance(part, (str, bytes, bytearray)):
+        return 1 + len(part) // 100, ()
+    if isinstance(part, dict):
+        return 1 + len(part), itertools.chain(part, part.values())
+    if isinstance(part, _LISTS):
+        return 1 + len(part), part
+    if isinstance(part, Record):
+        return 1, part.record_fields.values()
+    names = getattr(type(part), "__dataclass_fields__", None)
+    if names is not None:
+        return 1, (getattr(part, name, None) for name in names)
+    for module, look in _WRITTEN.items():
+        # Only where it is loaded, for else no value can be its.
+        if (loaded := sys.modules.get(module)) is not None and (found := look(loaded, part)):
+            return found
+    return 1, ()
+
+
+def _model_cost(pydantic: Any, part: Any) -> tuple[int, Iterable[object]] | None:
+    return (1, vars(part).values()) if isinstance(part, pydantic.BaseModel) else None
+
+
+def _array_cost(numpy: Any, part: Any) -> tuple[int, Iterable[object]] | None:
+    if not isinstance(part, (numpy.ndarray, numpy.void)):
+        return None
+    options, shown = numpy.get_printoptions(), part.size
+    if shown > options["threshold"]:
+        # A short dimension is shown as a whole, so an array of many such is.
+        shown = math.prod(min(length, 2 * options["edgeitems"]) for length in part.shape)
+    cost = 20 + 10 * shown * _field_count(part.dtype)
+    has_objects = part.dtype.kind == "O" and part.size <= MAX_WRITING
+    return cost, part.ravel().tolist() if has_objects else ()
+
+
+def _field_count(dtype: Any) -> int:
+    if dtype.names is None:
+        return 1
+    fields = (dtype[name] for name in dtype.names)
+    return sum(_field_count(field.base) * math.prod(field.shape) for field in fields)
+
+
+def _table_cost(pandas: Any, part: Any) -> tuple[int, Iterable[object]] | None:
+    if isinstance(part, pandas.DataFrame):
+        part = part.iloc[_edges(part.shape[0]), _edges(part.shape[1])]
+        cells = part.to_numpy(dtype=object).ravel().tolist()
+        return 10_000, [part.index, part.columns, *cells]
+    if isinstance(part, (pandas.Series, pandas.Index)):
+        return 1_000, part.take(_edges(len(part))).tolist()
+    return None
+
+
+def _edges(length: int) -> list[int]:
+    return [*range(min(length, _EDGE)), *range(max(length - _EDGE, _EDGE), length)]
+
+
+_WRITTEN: dict[str, Callable[[Any, Any], tuple[int, Iterable[object]] | None]] = {
+    "pydantic": _model_cost,
+    "numpy": _array_cost,
+    "pandas": _table_cost,
+}
 
 
 def stand_in(value: object, name: str | None = None) -> object:

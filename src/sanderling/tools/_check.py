@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from sanderling import sandbox
 
+from ._conversion import NoForm, as_boolean, as_dict, as_integer, as_list, as_number
 from .agent_types import as_raw
 
 if TYPE_CHECKING:
@@ -35,6 +36,9 @@ _EXPECTED = {
 }
 
 
+_MOST = 20_000  # microseconds that one part of a text may take
+
+
 class _Short(reprlib.Repr):
     """Shortens texts of data, and names everything else by its class."""
 
@@ -42,7 +46,7 @@ class _Short(reprlib.Repr):
         return sandbox.safe_repr(x) if sandbox.stays_on_host(x) else super().repr1(x, level)
 
     def repr_instance(self, x: object, level: int) -> str:
-        text = sandbox.safe_repr(x)
+        text = sandbox.safe_repr(x, _MOST)
         half = self.maxother // 2
         return text if len(text) <= self.maxother else f"{text[:half]}...{text[-half:]}"
 
@@ -94,13 +98,17 @@ def show(value: object) -> str:
         return f"an integer of {value.bit_length()} bits" if isinstance(value, int) else "a value"
 
 
-def compile_check(schema: Mapping[str, JSONValue]) -> Check:
+def compile_check(schema: Mapping[str, JSONValue], *, convert: bool = False) -> Check:
     """Returns a function that returns a value that fits `schema`, and raises `Mismatch` otherwise.
 
     NumPy scalars come back as Python's own, and 3.0 as 3 where an integer is wanted: JSON has one
-    kind of number. Nothing else is converted.
+    kind of number. Nothing else is converted, unless `convert` asks for it.
+
+    Args:
+        schema: What is wanted.
+        convert: Whether to convert what does not fit and has a form that does; see `_conversion`.
     """
-    checks = [*_kinds(schema), *_combinations(schema)]
+    checks = [*_kinds(schema, convert), *_combinations(schema, convert)]
     if not checks:
         return _anything
     if len(checks) == 1:
@@ -114,13 +122,14 @@ def compile_check(schema: Mapping[str, JSONValue]) -> Check:
     return check_all
 
 
-def _kinds(schema: Mapping[str, JSONValue]) -> list[Check]:
+def _kinds(schema: Mapping[str, JSONValue], convert: bool) -> list[Check]:
     kind = schema.get("type")
     checks: list[Check] = []
     if isinstance(kind, str):
-        checks.append(_of_kind(kind, schema))
+        checks.append(_of_kind(kind, schema, convert))
     elif isinstance(kind, Sequence):
-        checks.append(_any_of([_of_kind(str(one), schema) for one in kind]))
+        either = [_of_kind(str(one), schema, form) for form in _forms(convert) for one in kind]
+        checks.append(_any_of(either, len(kind)))
     if "enum" in schema and isinstance(choices := schema["enum"], Sequence):
         checks.append(_one_of(choices))
     if "const" in schema:
@@ -128,12 +137,26 @@ def _kinds(schema: Mapping[str, JSONValue]) -> list[Check]:
     return checks
 
 
-def _combinations(schema: Mapping[str, JSONValue]) -> list[Check]:
-    alternatives = [_schemas(schema.get(key)) for key in ("anyOf", "oneOf")]
+def _combinations(schema: Mapping[str, JSONValue], convert: bool) -> list[Check]:
+    either = [_schemas(schema.get(key)) for key in ("anyOf", "oneOf")]
     return [
-        *(_any_of([compile_check(one) for one in members]) for members in alternatives if members),
-        *(compile_check(one) for one in _schemas(schema.get("allOf"))),
+        *(_any_of(_each(members, convert), len(members)) for members in either if members),
+        *(compile_check(one, convert=convert) for one in _schemas(schema.get("allOf"))),
     ]
+
+
+def _each(members: Sequence[Mapping[str, JSONValue]], convert: bool) -> list[Check]:
+    return [compile_check(one, convert=form) for form in _forms(convert) for one in members]
+
+
+def _forms(convert: bool) -> tuple[bool, ...]:
+    """Says in which order alternatives are tried: what fits one as it is stays as it is."""
+    return (False, True) if convert else (False,)
+
+
+def alternatives(schema: Mapping[str, JSONValue]) -> list[Mapping[str, JSONValue]]:
+    """Returns the schemas of which one or another is to hold; none where that is not asked for."""
+    return [*_schemas(schema.get("anyOf")), *_schemas(schema.get("oneOf"))]
 
 
 def _schemas(value: JSONValue) -> list[Mapping[str, JSONValue]]:
@@ -142,12 +165,40 @@ def _schemas(value: JSONValue) -> list[Mapping[str, JSONValue]]:
     return [member for member in value if isinstance(member, Mapping)]
 
 
-def _of_kind(kind: str, schema: Mapping[str, JSONValue]) -> Check:
+def _of_kind(kind: str, schema: Mapping[str, JSONValue], convert: bool) -> Check:
     if kind == "array":
-        return _array(schema)
-    if kind == "object":
-        return _object(schema)
-    return _SCALARS.get(kind, _anything)
+        check = _array(schema, convert)
+    elif kind == "object":
+        check = _object(schema, convert)
+    else:
+        check = _SCALARS.get(kind, _anything)
+    form = _FORMS.get(kind) if convert else None
+    return check if form is None else _or_converted(check, form)
+
+
+def _or_converted(check: Check, form: Callable[[object], object]) -> Check:
+    def check_or_convert(value: object) -> object:
+        try:
+            return check(value)
+        except Mismatch as mismatch:
+            if mismatch.path or not mismatch.of_kind:
+                raise
+            try:
+                converted = form(value)
+            except NoForm:
+                raise mismatch from None
+            return check(converted)
+
+    return check_or_convert
+
+
+_FORMS: dict[str, Callable[[object], object]] = {
+    "integer": as_integer,
+    "number": as_number,
+    "boolean": as_boolean,
+    "array": as_list,
+    "object": as_dict,
+}
 
 
 def _anything(value: object) -> object:
@@ -227,10 +278,10 @@ _SCALARS: dict[str, Check] = {
 }
 
 
-def _array(schema: Mapping[str, JSONValue]) -> Check:
-    first = [compile_check(member) for member in _schemas(schema.get("prefixItems"))]
-    items = schema.get("items")
-    rest = compile_check(items) if isinstance(items, Mapping) and items else None
+def _array(schema: Mapping[str, JSONValue], convert: bool) -> Check:
+    prefix, items = _schemas(schema.get("prefixItems")), schema.get("items")
+    first = [compile_check(member, convert=convert) for member in prefix]
+    rest = compile_check(items, convert=convert) if isinstance(items, Mapping) and items else None
 
     def check(value: object) -> object:
         if not isinstance(value, list | tuple):
@@ -252,17 +303,19 @@ def _array(schema: Mapping[str, JSONValue]) -> Check:
     return check
 
 
-def _object(schema: Mapping[str, JSONValue]) -> Check:
+def _object(schema: Mapping[str, JSONValue], convert: bool) -> Check:
     declared = schema.get("properties")
     properties = {
-        name: compile_check(inner)
+        name: compile_check(inner, convert=convert)
         for name, inner in (declared.items() if isinstance(declared, Mapping) else ())
         if isinstance(inner, Mapping)
     }
     required = schema.get("required")
     needed = [str(name) for name in required] if isinstance(required, Sequence) else []
     others = schema.get("additionalProperties", True)
-    other = compile_check(others) if isinstance(others, Mapping) else _anything
+    other: Check = _anything
+    if isinstance(others, Mapping):
+        other = compile_check(others, convert=convert)
     bare = not (properties or needed) and other is _anything and others is not False
 
     def check(value: object) -> object:
@@ -301,7 +354,7 @@ def _one_of(choices: Sequence[JSONValue]) -> Check:
     return check
 
 
-def _any_of(checks: Sequence[Check]) -> Check:
+def _any_of(checks: Sequence[Check], alternatives: int) -> Check:
     def check(value: object) -> object:
         failures: list[Mismatch] = []
         for one in checks:
@@ -309,6 +362,7 @@ def _any_of(checks: Sequence[Check]) -> Check:
                 return one(value)
             except Mismatch as mismatch:
                 failures.append(mismatch)
+        del failures[alternatives:]  # those of the second attempt say the same
         deepest = max(failures, key=lambda failure: len(failure.path))
         if deepest.path:
             raise deepest

@@ -202,6 +202,19 @@ class Tool(BaseTool):
         """
         return self._arguments.validate(arguments)
 
+    def take_arguments(self, arguments: Mapping[str, object]) -> dict[str, object]:
+        """Returns what `forward` is called with where code calls it.
+
+        Code passes whatever Python has. What has the form that is declared, or can be brought into
+        it without loss (a tuple as a list, ``"5"`` as a number), is passed in that form; a value of
+        another type is passed as it is, unless the type hint asks for more than JSON's types.
+
+        Raises:
+            ValueError: An argument is unknown or missing, or not among the values allowed.
+            TypeError: An argument is None and must not be, or not what its type hint asks for.
+        """
+        return self._arguments.validate(arguments, in_code=True)
+
     def to_json_schema(self) -> JSONObject:
         """Returns the tool as an entry of the ``tools`` of an OpenAI chat request.
 
@@ -230,9 +243,17 @@ class Tool(BaseTool):
             self.name,
             self.inputs,
             self.output_type,
-            self.forward,
+            self._declared_forward(),
             declared_only=self.skip_forward_signature_validation,
         )
+
+    def _declared_forward(self) -> Callable[..., object]:
+        """Returns what names the arguments: a wrapper in the place of `forward` need not."""
+        own = getattr(self, "__wrapped__", None) or type(self).forward.__get__(self)
+        for forward in (self.forward, own):
+            if inspect.signature(forward).parameters.keys() == self.inputs.keys():
+                return forward
+        return self.forward
 
     def _prepare(self) -> None:
         if self.is_initialized:

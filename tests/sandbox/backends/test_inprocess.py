@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import cProfile
 import gc
+import multiprocessing
 import threading
 import weakref
 from collections.abc import Callable, Iterator
@@ -16,6 +17,7 @@ from sanderling.errors import SandboxTimeout
 from sanderling.sandbox import (
     CodeResult,
     Interpreter,
+    Printed,
     ToolRequest,
     ToolSpec,
     create_interpreter,
@@ -53,12 +55,6 @@ def test_it_has_no_walls_and_says_so(python: Interpreter) -> None:
 
 
 def test_code_has_one_thread_of_its_own(python: Interpreter) -> None:
-    with interpreter("inprocess", additional_authorized_imports=["threading"]) as made:
-        first = value(made, "import threading; threading.get_ident()")
-        assert value(made, "threading.get_ident()") == first != threading.get_ident()
-
-
-def test_code_that_was_given_something_has_one_thread_of_its_own(python: Interpreter) -> None:
     python.set_variables({"thread": threading.get_ident})
     first = value(python, "thread()")
     with interpreter("inprocess") as other:
@@ -162,3 +158,55 @@ def test_the_builtins_of_the_host_stay_as_they_are(python: Interpreter) -> None:
     value(python, "def len(x): return 'mine'\nprint = 5\nsum = 6")
     assert len("abc") == 3
     assert sum([1, 2]) == 3
+
+
+@pytest.mark.parametrize("code", ["1", "sum(range(20_000))", "print(1)\nrun = [None]\nrun"])
+def test_an_interrupt_ends_no_other_step_than_its_own(python: Interpreter, code: str) -> None:
+    """It comes anywhere in a step, at its very end and after it."""
+    barrier = threading.Barrier(2)
+
+    def interrupt() -> None:
+        for round_ in range(100):
+            barrier.wait(20)
+            for _ in range(round_ * 10):
+                pass
+            python.interrupt()
+            barrier.wait(20)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    for _ in range(100):
+        barrier.wait(20)
+        result = run(python, code)
+        assert result.error is None or "The step was interrupted" in str(result.error)
+        barrier.wait(20)
+        assert value(python, "'the next one'") == "the next one"
+    thread.join()
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+def test_a_forked_process_goes_on_with_the_interpreter(python: Interpreter) -> None:
+    value(python, "kept = 1")
+    context = multiprocessing.get_context("fork")
+    answers = context.SimpleQueue()
+    process = context.Process(target=lambda: answers.put(value(python, "kept + 1")))
+    process.start()
+    process.join(20)
+    assert (process.exitcode, answers.get()) == (0, 2)
+    assert value(python, "kept") == 1
+
+
+def test_closing_ends_a_step_that_another_thread_drives() -> None:
+    python = create_interpreter("inprocess")
+    python.set_tools([ToolSpec("go_on", "()", "")])
+    execution = python.execute("print('said')\ngo_on()\nwhile True: pass")
+    assert isinstance(next(execution), Printed)
+    request = next(execution)
+    assert isinstance(request, ToolRequest)
+    python.reply(request, None)
+    python.close()
+    with pytest.raises(StopIteration) as ended:
+        next(execution)
+    result = ended.value.value
+    assert "The step was interrupted" in str(result.error)
+    assert result.logs == "said\n"

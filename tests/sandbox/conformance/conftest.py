@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -159,8 +160,16 @@ def patience(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def python(_shared: Interpreter, form: Form) -> Driven:
+def python(
+    _shared: Interpreter,
+    form: Form,
+    place: Place,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Driven:
     """An interpreter that the cases of a module share, variables and all."""
+    if not place.walls:
+        monkeypatch.chdir(tmp_path)  # code writes files here
     driven = Driven(_shared, form)
     driven.use()
     return driven

@@ -38,14 +38,71 @@ def test_a_function_sees_what_was_defined_after_it(python: Driven) -> None:
 
 
 @pytest.mark.parametrize(
+    ("code", "value"),
+    [
+        ("x = 5", 5),
+        ("x = y = [1]", [1]),
+        ("x = 4\nx += 1", 5),
+        ("x: int = 9", 9),
+        ("x: int", None),
+        ("a, *b = 1, 2, 3", (1, 2, 3)),
+        ("d = {}\nd['k'] = 3", 3),
+        ("d = {'k': 3}\nd['k'] += 1", 4),
+        ("d = [{'k': 3}]\nd[0]['k'] += 1", None),  # to read it again could do something
+        ("x = 1\nif x: y = 7\nelse: y = 8", 7),
+        ("x = 0\nif x: y = 7\nelif not x: y = 8", 8),
+        ("x = 0\nif x: y = 7", None),
+        ("for n in range(4): n * 2", 6),
+        ("for n in range(4): m = n\nelse: m = 'else'", "else"),
+        ("for n in range(4):\n    m = n\n    print(m)", None),
+        ("n = 0\nwhile n < 3: n += 1", 3),
+        ("with open('f', 'w') as file:\n    n = file.write('abc')", 3),
+        ("try:\n    x = int('a')\nexcept ValueError:\n    x = 1", 1),
+        ("import math", None),
+        ("pass", None),
+        ("async def later(): return 4\nx = await later()", 4),
+    ],
+)
+def test_the_value_of_a_step_is_that_of_its_last_statement(
+    python: Driven, code: str, value: object
+) -> None:
+    result = python.run(code)
+    assert (result.error, result.output, result.text) == (None, value, str(value))
+    assert "<value>" not in python.value("list(globals())")
+
+
+def test_the_value_of_a_definition_is_what_it_defines(python: Driven) -> None:
+    assert python.run("def double(n):\n    return n * 2").text == "<function double>"
+    assert python.run("class Thing: pass").text == "<class '__main__.Thing'>"
+    assert python.value("double(2)") == 4
+
+
+def test_an_error_of_a_last_assignment_points_at_its_part(python: Driven) -> None:
+    told = python.error("x = [1]\nif x:\n    y = x[0] / 0")
+    assert "line 3, in <module>\n    y = x[0] / 0\n" in told
+    assert told.endswith("ZeroDivisionError: division by zero")
+
+
+def test_the_text_of_a_value_has_no_address(python: Driven) -> None:
+    assert python.run("x = [object(), len]").text == "[<object object>, <built-in function len>]"
+    assert python.run("'<a at 0x12>'").text == "<a at 0x12>"
+
+
+@pytest.mark.parametrize(
+    ("code", "digits"),
+    [("10**20000", "20,001"), ("10**20000 - 1", "20,000"), ("-(7**9999)", "8,451")],
+)
+def test_the_text_of_a_long_int_is_how_long_it_is(python: Driven, code: str, digits: str) -> None:
+    assert python.run(code).text == f"<an int of {digits} digits>"
+
+
+@pytest.mark.parametrize(
     ("code", "value", "text"),
     [
         ("1 + 1", 2, "2"),
-        ("x = 5", None, "None"),
         ("", None, "None"),
         ("# nothing", None, "None"),
         ("'a'\n'b'", "b", "b"),
-        ("if True:\n    3", None, "None"),
         ("x = 4\nx", 4, "4"),
         ("print('x')", None, "None"),
         ("[n ** 2 for n in range(3)];", [0, 1, 4], "[0, 1, 4]"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 import threading
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
@@ -87,9 +88,60 @@ def test_an_error_of_a_tool_is_raised_where_it_is_called(python: Driven) -> None
 
 def test_code_can_catch_an_error_of_a_tool(python: Driven) -> None:
     python.use(fail=fail)
-    assert python.value("try: fail('x')\nexcept Exception as e: got = str(e)\ngot") == (
-        "ValueError: x"
-    )
+    assert python.value("try: fail('x')\nexcept Exception as e: got = str(e)\ngot") == "x"
+
+
+class OwnError(Exception):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("error", "caught", "told"),
+    [
+        (KeyError("x"), "KeyError", "'x'"),
+        (KeyError("x"), "LookupError", "'x'"),
+        (KeyError("x"), "ToolError", "'x'"),
+        (PermissionError(13, "not you"), "OSError", "[Errno 13] not you"),
+        (RuntimeError("x"), "RuntimeError", "x"),
+        (SyntaxError("x"), "SyntaxError", "x"),
+        (MemoryError("x"), "MemoryError", "x"),
+        (json.JSONDecodeError("no", "", 0), "ValueError", "JSONDecodeError: no: line 1 column 1"),
+        (
+            UnicodeDecodeError("utf-8", b"x", 0, 1, "no"),
+            "ValueError",
+            "UnicodeDecodeError: ",
+        ),
+        (OwnError("x"), "ToolError", "OwnError: x"),
+        (StopIteration("x"), "ToolError", "StopIteration: x"),
+        (ExceptionGroup("x", [KeyError("y")]), "ToolError", "ExceptionGroup: x"),
+    ],
+)
+def test_an_error_of_a_tool_is_caught_by_its_builtin_class(
+    python: Driven, error: Exception, caught: str, told: str
+) -> None:
+    def broken() -> None:
+        raise error
+
+    python.use(broken=broken)
+    code = f"try:\n    broken()\nexcept {caught} as error:\n    got = str(error)\ngot"
+    assert python.value(code).startswith(told)
+
+
+def test_an_error_that_is_of_no_builtin_class_names_its_own(python: Driven) -> None:
+    def broken() -> None:
+        raise OwnError("not today")
+
+    python.use(broken=broken)
+    told = python.error("broken()")
+    assert told.endswith("    broken()\nToolError: OwnError: not today")
+
+
+def test_an_error_of_a_tool_is_not_taken_for_a_limit_of_the_sandbox(python: Driven) -> None:
+    def broken() -> None:
+        raise MemoryError("the server has none left")
+
+    python.use(broken=broken)
+    assert python.error("broken()").endswith("MemoryError: the server has none left")
 
 
 def test_tools_come_and_go(python: Driven) -> None:
@@ -100,11 +152,61 @@ def test_tools_come_and_go(python: Driven) -> None:
     assert "NameError" in python.error("one()")
 
 
-def test_a_variable_hides_a_tool_until_it_is_deleted(python: Driven) -> None:
+def test_a_variable_hides_a_tool_for_its_step_and_this_is_told(python: Driven) -> None:
     python.use(add=add)
-    told = python.error("add = 5\nadd(1)")
-    assert "hide the tools add" in told
-    assert python.value("del add\nadd(1, 1)") == 2
+    result = python.run("print('x')\nadd = 5\nadd(1)")
+    assert "hide the tools add" in str(result.error)
+    note = (
+        "x\nNote: your code assigned to the name of a tool (add). From the next step on it is the "
+        "tool again, and what you assigned is in add_.\n"
+    )
+    assert result.logs == note
+    assert python.value("add(1, add_)") == 6
+    assert python.run("def add(a): return -a\nadd(3)").output == -3
+    assert python.value("add(1, 1), add_(1)") == (2, -1)
+    assert python.run("add(1, 2)").logs == ""
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "final_answer = 5\nfinal_answer(final_answer)",
+        "final_answer, other = 5, 6\nprint(final_answer)\nfinal_answer(final_answer)",
+        "def made():\n    final_answer = 4\n    return final_answer + 1\nfinal_answer(made())",
+        "for final_answer in range(6): pass\nfinal_answer(answer=final_answer)",
+        "final_answer = 4\nfinal_answer += 1\nif final_answer: final_answer(final_answer)",
+    ],
+)
+def test_a_variable_called_like_the_final_answer_can_be_the_answer(
+    python: Driven, code: str
+) -> None:
+    python.use(final_answer=lambda answer: answer)
+    result = python.run(code)
+    assert (result.error, result.output, result.is_final_answer) == (None, 5, True)
+    assert "Note" not in result.logs
+
+
+def test_a_variable_called_like_the_final_answer_is_kept_aside(python: Driven) -> None:
+    python.use(final_answer=lambda answer: answer)
+    result = python.run("final_answer = 5")
+    assert (result.output, result.is_final_answer) == (5, False)
+    assert "what you assigned is in final_answer_." in result.logs
+    assert python.run("final_answer(final_answer_ + 1)").output == 6
+
+
+def test_a_function_called_like_the_final_answer_is_called(python: Driven) -> None:
+    python.use(final_answer=lambda answer: answer)
+    result = python.run("def final_answer(x): return x * 2\nfinal_answer(2)")
+    assert (result.output, result.is_final_answer) == (4, False)
+    assert python.run("final_answer(3)").is_final_answer
+
+
+def test_leaving_python_says_what_ends_the_task(python: Driven) -> None:
+    python.use(final_answer=lambda answer: answer)
+    told = python.error("exit()")
+    assert told.endswith("Hint: nothing needs to be left here: final_answer(answer) ends the task.")
+    python.use()
+    assert "Hint" not in python.error("exit()")
 
 
 def test_a_tool_that_the_host_does_not_have_fails(python: Driven) -> None:
@@ -190,7 +292,7 @@ def test_one_of_several_may_fail(python: Driven) -> None:
         "with ThreadPoolExecutor(3) as pool: got = list(pool.map(attempt, range(3)))\n"
         "got"
     )
-    assert python.value(code) == [0, "ValueError: 1 is odd", 2]
+    assert python.value(code) == [0, "1 is odd", 2]
 
 
 # The final answer

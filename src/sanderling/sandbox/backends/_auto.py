@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from sanderling.errors import SandboxUnavailable
+from sanderling.errors import SandboxError, SandboxUnavailable
+from sanderling.sandbox._interpreter import no_folder
 from sanderling.sandbox._limits import Limits, Usage, require_kept
 from sanderling.sandbox.lockdown import probe
 
@@ -136,6 +138,26 @@ class AutoBackend:
     def usage(self, link: Link) -> Usage:
         """Looks at what a kernel uses up, as far as that can be seen from here."""
         return self._backend.usage(link)
+
+    def work_folder(self, *, make: bool) -> str | None:
+        """Returns the work folder, as `LocalBackend` does.
+
+        With `make`, it decides for a locked process where that works and nothing is decided yet.
+
+        Raises:
+            SandboxError: Code runs where the folder is out of reach.
+        """
+        if make and not self._decided:
+            with _choice.lock:
+                if _choice.place is None and "local" in self._candidates:
+                    with contextlib.suppress(SandboxUnavailable):
+                        _require_walls()
+                        _choice.place = "local"
+                if _choice.place is not None:
+                    self._become(_choice.place)
+        if not isinstance(self._backend, LocalBackend) or (make and not self._decided):
+            raise SandboxError(no_folder(self.name))
+        return self._backend.work_folder(make=make)
 
     def __getattr__(self, name: str) -> Any:
         """Has what else the place has: `CopyableBackend` is for those that can copy kernels."""

@@ -47,7 +47,7 @@ def environment(home: str) -> dict[str, str]:
         "TMPDIR": home,
         "LANG": "C.UTF-8",
         "MPLBACKEND": "agg",
-        "MPLCONFIGDIR": home,
+        "MPLCONFIGDIR": f"{home}/.matplotlib",
         "OMP_NUM_THREADS": threads,
         "OPENBLAS_NUM_THREADS": threads,
         # It tries whether there are semaphores when it is loaded. Behind the walls there are none.

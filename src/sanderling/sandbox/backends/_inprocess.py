@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import itertools
 import queue
 import threading
 import weakref
 from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from sanderling.errors import SandboxError
 from sanderling.sandbox import kernel
 from sanderling.sandbox._clock import StepClock
-from sanderling.sandbox._interpreter import (
-    CodeResult,
-    InlineCalls,
-    InlineInterpreter,
-    Printed,
-    ToolRequest,
-    ToolSpec,
-)
+from sanderling.sandbox._interpreter import CodeResult, Printed, ToolRequest, ToolSpec
 from sanderling.sandbox._outcome import Finished, StepLimits, final_result
 
 from ._inprocess_worker import Event, Step, Worker
-from ._step_inbox import Inbox
-from ._step_threads import HURRY_AFTER
+
+if TYPE_CHECKING:
+    from sanderling.sandbox._work_files import WorkFiles
+
+_Item: TypeAlias = Printed | ToolRequest | CodeResult
 
 _GRACE = 0.5
 _GONE = (
@@ -35,8 +33,8 @@ _GONE = (
 )
 
 
-class InProcessInterpreter(InlineInterpreter):
-    """Runs code in a thread of this process. `Interpreter` says what its methods promise.
+class InProcessInterpreter:
+    """Runs code in this process, in a thread of its own; see `Interpreter` for the methods.
 
     There are no walls: the code can do whatever this process can, and may keep or change each
     object it is given. The import policy only guards against mistakes. ``print`` is captured, other
@@ -58,26 +56,30 @@ class InProcessInterpreter(InlineInterpreter):
         max_output: int = 50_000,
         max_tool_calls: int = 10_000,
     ) -> None:
-        self._imports = tuple(imports)
-        self._max_output = max_output
-        self._max_calls = max_tool_calls
+        self._new_worker = partial(Worker, tuple(imports), max_output, max_tool_calls)
         self._timeout = timeout_seconds
-        self._lock = threading.RLock()
-        self._tools: tuple[ToolSpec, ...] = ()
+        self._tools: list[kernel.ToolSpec] = []
         self._variables: dict[str, object] = {}
+        self._steps = itertools.count(1)
         self._worker: Worker | None = None
         self._finalizer: weakref.finalize[Any, Any] | None = None
-        self._steps = itertools.count(1)
-        self._printed: list[str] = []
-        self._clock = StepClock(None, _GRACE)
-        self._limits = StepLimits(timeout_seconds)
+        self._lock = threading.Lock()  # of the two below
         self._running = False
+        self._is_interrupted_early = False
         self._closed = False
 
     @property
     def layers(self) -> Mapping[str, object]:
         """No walls, ever."""
         return MappingProxyType({})
+
+    @property
+    def work_files(self) -> WorkFiles:
+        """It has none of its own: code opens the files of this process."""
+        raise SandboxError(
+            'executor_type="inprocess" has no work folder, so that files= and keep_files= do not '
+            "go with it: code opens and writes files by their own paths, as your program does."
+        )
 
     def open(self) -> None:
         """Does nothing: all is here."""
@@ -87,9 +89,11 @@ class InProcessInterpreter(InlineInterpreter):
 
     def set_tools(self, specs: Sequence[ToolSpec]) -> None:
         """Puts these tools in the place of those before."""
-        self._tools = tuple(specs)
+        self._tools = [
+            kernel.ToolSpec(spec.name, spec.signature, spec.doc, spec.final) for spec in specs
+        ]
         if self._worker is not None:
-            self._worker.set_tools([*map(_known, self._tools)])
+            self._worker.set_tools(self._tools)
 
     def set_variables(self, variables: Mapping[str, object]) -> None:
         """Sets variables: the objects themselves."""
@@ -99,198 +103,153 @@ class InProcessInterpreter(InlineInterpreter):
 
     def reply(self, request: ToolRequest, value: object) -> None:
         """Answers a call, from any thread."""
-        self._answer(request, value, None)
+        if (worker := self._worker) is not None:
+            worker.settle(request.id, value, None)
 
-    def fail(self, request: ToolRequest, error: str) -> None:
+    def fail(self, request: ToolRequest, error: str, kind: str = "") -> None:
         """Makes a call raise, from any thread."""
-        self._answer(request, None, error)
-
-    def _answer(self, request: ToolRequest, value: object, error: str | None) -> None:
-        with self._lock:
-            worker = self._worker
-            call = None if worker is None else worker.calls.pop(request.id, None)
-            if worker is None or call is None or call.answered.is_set():
-                return
-            if call.tool.final and error is None:
-                worker.final = worker.final or (value,)
-            call.value, call.error = value, error
-            call.answered.set()
-            if not worker.calls:
-                self._clock.run()
+        if (worker := self._worker) is not None:
+            worker.settle(request.id, None, kernel.tool_error(error, kind))
 
     def interrupt(self) -> None:
         """Ends the step in progress, from any thread."""
-        with self._lock:
-            if self._running and self._worker is not None:
-                self._clock.interrupted()
-                self._worker.interrupt()
+        self._is_interrupted_early = True  # if it has not begun yet
+        if (worker := self._worker) is not None:
+            worker.interrupt()
 
     def execute(self, code: str) -> Generator[ToolRequest | Printed, None, CodeResult]:
         """Runs one step; the calling thread waits. See `Interpreter.execute`."""
+        self._is_interrupted_early = False
+        return self._steps_of(code)
+
+    def _steps_of(self, code: str) -> Generator[ToolRequest | Printed, None, CodeResult]:
         inbox: queue.SimpleQueue[Event] = queue.SimpleQueue()
-        with self._started(code, inbox.put):
+        with self._started(code, inbox.put) as step:
             try:
-                while True:
-                    event = self._take(inbox)
-                    if isinstance(event, Finished):
-                        return self._result(event)
-                    if event is not None:
-                        yield event
-            except SandboxError as error:
-                return self._lost(error)
-            finally:
-                self._abandon(inbox)
+                while not isinstance(item := self._take(step, inbox), CodeResult):
+                    if item is not None:
+                        yield item
+                return item
+            finally:  # the caller may have left before the end
+                self.interrupt()
+                while not step.over:
+                    self._take(step, inbox)
 
-    def _take(self, inbox: queue.SimpleQueue[Event]) -> Event | None:
+    def _take(self, step: Step, inbox: queue.SimpleQueue[Event]) -> _Item | None:
         try:
-            event = inbox.get(timeout=self._patience())
+            event = inbox.get(timeout=step.clock.patience())
         except queue.Empty:
-            self._judge()
-            return None
-        return self._noted(event)
+            return self._check_time(step)
+        return self._handle(step, event)
 
-    def _abandon(self, inbox: queue.SimpleQueue[Event]) -> None:
-        """Ends a step that nobody waits for any more; does nothing after one that has ended."""
-        self.interrupt()
-        try:
-            while self._running:
-                self._take(inbox)
-        except SandboxError as error:
-            self._lost(error)
+    async def aexecute(self, code: str) -> AsyncGenerator[ToolRequest | Printed | CodeResult, None]:
+        """Runs one step, under asyncio. See `Interpreter.aexecute`."""
+        self._is_interrupted_early = False
+        inbox: asyncio.Queue[Event] = asyncio.Queue()
+        loop = asyncio.get_running_loop()
 
-    def aexecute(self, code: str) -> AsyncGenerator[ToolRequest | Printed | CodeResult, None]:
-        """Runs one step in a thread, under asyncio. See `Interpreter.aexecute`."""
-        return self._aexecute(code, None)
+        def post(event: Event) -> None:
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits
+                loop.call_soon_threadsafe(inbox.put_nowait, event)
 
-    def aexecute_inline(
-        self, code: str, inline: InlineCalls
-    ) -> AsyncGenerator[ToolRequest | Printed | CodeResult, None]:
-        """Does the same, and carries out calls itself. See `InlineInterpreter`."""
-        return self._aexecute(code, inline)
-
-    async def _aexecute(
-        self, code: str, inline: InlineCalls | None
-    ) -> AsyncGenerator[ToolRequest | Printed | CodeResult, None]:
-        inbox: Inbox[Event] = Inbox()
-        result: CodeResult | None = None
-        with self._started(code, inbox.put, inline):
+        with self._started(code, post) as step:
             try:
-                while result is None:
-                    event = await self._atake(inbox)
-                    if isinstance(event, Finished):
-                        result = self._result(event)
-                    elif event is not None:
-                        yield event
-            except SandboxError as error:
-                result = self._lost(error)
+                while not isinstance(item := await self._atake(step, inbox), CodeResult):
+                    if item is not None:
+                        yield item
             finally:
-                await self._aabandon(inbox)
-        yield result
+                await self._aend(step, inbox)
+        yield item
 
-    async def _atake(self, inbox: Inbox[Event]) -> Event | None:
-        event = await inbox.get(self._patience())
-        if event is None:
-            self._judge()
-            return None
-        return self._noted(event)
+    async def _atake(self, step: Step, inbox: asyncio.Queue[Event]) -> _Item | None:
+        try:
+            async with asyncio.timeout(step.clock.patience()):
+                event = await inbox.get()
+        except TimeoutError:
+            return self._check_time(step)
+        return self._handle(step, event)
 
-    async def _aabandon(self, inbox: Inbox[Event]) -> None:
+    async def _aend(self, step: Step, inbox: asyncio.Queue[Event]) -> None:
         self.interrupt()
         try:
-            while self._running:
-                await self._atake(inbox)
-        except SandboxError as error:
-            self._lost(error)
+            while not step.over:
+                await self._atake(step, inbox)
         except BaseException:  # cancelled a second time: no more patience
-            self._lost(self._limits.unstoppable(_GONE))
+            self._leave_behind(step)
             raise
 
     @contextlib.contextmanager
-    def _started(
-        self, code: str, post: Callable[[Event], None], inline: InlineCalls | None = None
-    ) -> Iterator[None]:
+    def _started(self, code: str, post: Callable[[Event], None]) -> Iterator[Step]:
         with self._lock:
             if self._closed:
                 raise RuntimeError("the interpreter is closed: create another one")
             if self._running:
                 raise RuntimeError("the interpreter runs a step already: one at a time")
             self._running = True
-            if self._worker is None:
-                self._worker = Worker(self._imports, self._max_output, self._max_calls, self._lock)
-                self._finalizer = weakref.finalize(self, self._worker.stop)
-                self._worker.set_tools([*map(_known, self._tools)])
-                self._worker.set_variables(self._variables)
-            self._printed = []
-            self._clock = StepClock(self._timeout, _GRACE)
-            self._limits = StepLimits(self._timeout)
-            self._worker.start(Step(next(self._steps), code, post, self._clock, inline))
         try:
-            yield
+            if self._worker is None:
+                self._worker = self._new_worker()
+                self._finalizer = weakref.finalize(self, self._worker.stop)
+                self._worker.set_tools(self._tools)
+                self._worker.set_variables(self._variables)
+            clock, limits = StepClock(self._timeout, _GRACE), StepLimits(self._timeout)
+            step = Step(next(self._steps), code, post, clock, limits)
+            self._worker.start(step)
+            if self._is_interrupted_early:
+                self._worker.interrupt()
+            yield step
         finally:
-            self._running = False
+            self._release()
 
-    def _noted(self, event: Event) -> Event:
-        if isinstance(event, Printed):
-            self._printed.append(event.text)
-        elif isinstance(event, ToolRequest):
-            with self._lock:
-                if self._worker is not None and self._worker.calls:
-                    self._clock.stand()
-        else:
+    def _release(self) -> None:
+        with self._lock:
             self._running = False
+            if self._closed:
+                self._worker = None
+
+    def _handle(self, step: Step, event: Event) -> _Item:
+        if isinstance(event, Finished):
+            step.over = True
+            if step.final is not None:
+                return final_result(step.final[0], step.logs)
+            return step.limits.result(event, step.logs)
+        if isinstance(event, Printed):
+            step.printed.append(event.text)
         return event
 
-    def _patience(self) -> float:
-        patience = self._clock.patience()
-        has_begun = self._worker is None or self._worker.has_begun
-        return patience if has_begun else min(patience, HURRY_AFTER)
-
-    def _judge(self) -> None:
-        """Looks at the clock, and whether the step has begun.
-
-        Raises:
-            SandboxError: The code goes on after its interrupt.
-        """
-        if self._worker is not None and not self._worker.has_begun:
-            self._worker.hurry()
-        verdict = self._clock.verdict()
+    def _check_time(self, step: Step) -> CodeResult | None:
+        verdict = step.clock.verdict()
+        if verdict == "kill":
+            return self._leave_behind(step)
         if verdict == "interrupt":
-            self._limits.is_overdue()
+            step.limits.is_overdue()
             self.interrupt()
-        elif verdict == "kill":
-            raise self._limits.unstoppable(_GONE)
+        return None
 
-    def _result(self, finished: Finished) -> CodeResult:
-        worker, logs = self._worker, "".join(self._printed)
-        if worker is not None and worker.final is not None:
-            return final_result(worker.final[0], logs)
-        return self._limits.result(finished, logs)
-
-    def _lost(self, error: SandboxError) -> CodeResult:
-        """Leaves a thread behind that cannot be stopped."""
-        worker, self._worker, logs = self._worker, None, "".join(self._printed)
-        self._running = False
-        if worker is not None:
-            worker.stop()
-            if worker.final is not None:
-                return final_result(worker.final[0], logs)
-        error.logs = logs
-        return CodeResult(logs=logs, error=error)
+    def _leave_behind(self, step: Step) -> CodeResult:
+        """Leaves the thread to itself, which cannot be stopped; the next step gets another one."""
+        step.over = True
+        if self._worker is not None and self._finalizer is not None:
+            self._finalizer.detach()
+            self._worker.abandon()
+            self._worker = None
+        if step.final is not None:
+            return final_result(step.final[0], step.logs)
+        error = step.limits.unstoppable(_GONE)
+        error.logs = step.logs
+        return CodeResult(logs=step.logs, error=error)
 
     def close(self) -> None:
         """Ends the thread and forgets the variables. May be called again."""
-        self.interrupt()
         with self._lock:
             self._closed = True
-            if self._finalizer is not None:
-                self._finalizer()
+            finalizer = self._finalizer
             if not self._running:
                 self._worker = None
+        if finalizer is not None:
+            finalizer()
+        self._variables.clear()
 
     async def aclose(self) -> None:
         """Does the same under asyncio."""
         self.close()
-
-
-def _known(spec: ToolSpec) -> kernel.ToolSpec:
-    return kernel.ToolSpec(spec.name, spec.signature, spec.doc, spec.final)

@@ -1,142 +1,118 @@
-"""What runs the code in this process: its variables, and one step after the other."""
+"""The thread that runs the code of one interpreter in this process, and the code's variables."""
 
 from __future__ import annotations
 
 import builtins
-import contextlib
-import contextvars
 import ctypes
-import functools
 import itertools
+import queue
 import sys
 import threading
 import typing
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from sanderling.sandbox import kernel
 from sanderling.sandbox._clock import StepClock
 from sanderling.sandbox._host_values import HostObject, HostValues
-from sanderling.sandbox._interpreter import CallElsewhere, InlineCalls, Printed, ToolRequest
-from sanderling.sandbox._outcome import Fault, Finished
-from sanderling.sandbox._texts import error_text
-
-from ._step_threads import StepThreads, shared_threads
+from sanderling.sandbox._interpreter import Printed, ToolRequest
+from sanderling.sandbox._outcome import Fault, Finished, StepLimits
 
 Event: TypeAlias = "Printed | ToolRequest | Finished"
 
 
 @dataclass(slots=True, eq=False)
 class Step:
-    """One step, from the order to its end.
+    """One step, from the order to its end. What changes is guarded by the lock of the worker.
 
     Attributes:
         number: Which one.
         code: Python.
-        post: Is told what happens, in the thread of the code.
+        post: Passes on what happens, from any thread.
         clock: Runs while the code does.
-        inline: Which calls the thread of the code carries out itself.
-        thread: That thread; None before it has begun.
+        limits: What it may take, for the words about its end.
+        printed: What it has printed, as far as the driver has taken it.
+        over: Whether the driver has its result.
+        calls: The tool calls that wait for a reply, by id.
+        calls_made: How many there were, answered ones included.
+        final: The final answer, once it is given.
+        started: Whether the thread has taken the step up.
         running: Whether the step has not ended.
         interrupted: Whether it was interrupted.
-        calling: Whether its thread carries a call out.
-        left: Whether it ended without its thread, which still carries a call out.
     """
 
     number: int
     code: str
     post: Callable[[Event], None]
     clock: StepClock
-    inline: InlineCalls | None = None
-    thread: int | None = None
+    limits: StepLimits
+    printed: list[str] = field(default_factory=list)
+    over: bool = False
+    calls: dict[str, Call] = field(default_factory=dict)
+    calls_made: int = 0
+    final: tuple[object] | None = None
+    started: bool = False
     running: bool = True
     interrupted: bool = False
-    calling: bool = False
-    left: bool = False
+
+    @property
+    def logs(self) -> str:
+        """What it has printed."""
+        return "".join(self.printed)
+
+    def refuse_calls(self, error: str) -> None:
+        """Answers all calls that wait with an error."""
+        while self.calls:
+            _, call = self.calls.popitem()
+            call.settle(None, kernel.ToolError(error))
 
 
 class Call(kernel.Call):
-    """A call that waits for its reply."""
+    """A call that waits for its reply, in the thread that makes it."""
 
-    def __init__(self, tool: kernel.ToolSpec, worker: Worker) -> None:
+    def __init__(self, tool: kernel.ToolSpec, receive: Callable[[Call, object], object]) -> None:
         self.tool = tool
-        self.answered = threading.Event()
-        self.value: object = None
-        self.error: str | None = None
-        self._worker = worker
+        self._receive = receive
+        self._settled = threading.Event()
+        self._value: object = None
+        self._error: BaseException | None = None
+
+    def settle(self, value: object, error: BaseException | None) -> None:
+        """Wakes the thread that waits, with a value or an error."""
+        self._value, self._error = value, error
+        self._settled.set()
 
     def wait(self) -> object:
         """Blocks until the reply is here. See `kernel.Call.wait`."""
-        with self._worker.waiting():
-            self.answered.wait()
-        if self.error is not None:
-            raise kernel.ToolError(self.error)
-        return self._worker.answer(self.tool, self.value)
-
-
-class _InlineCall(kernel.Call):
-    """A call that the thread of the code carries out as soon as that waits for it."""
-
-    def __init__(
-        self,
-        tool: kernel.ToolSpec,
-        request: ToolRequest,
-        work: Callable[[], object],
-        worker: Worker,
-    ) -> None:
-        self._tool = tool
-        self._request = request
-        self._work = work
-        self._worker = worker
-
-    def wait(self) -> object:
-        problem = None
-        try:
-            with self._worker.calling():
-                value = self._work()
-        except CallElsewhere as told:
-            rest = told.rest
-        except Exception as error:
-            problem = error_text(error)
-        else:
-            return self._worker.answer(self._tool, value)
-        if problem is not None:
-            raise kernel.ToolError(problem)
-        return self._worker.ask(self._tool, replace(self._request, rest=rest)).wait()
-
-
-class _Settled(BaseException):
-    """Raised in a thread by itself, to have no other such exception under way."""
+        self._settled.wait()
+        if self._error is not None:
+            raise self._error
+        return self._receive(self, self._value)
 
 
 class Worker:
-    """Runs the code of one interpreter, and has its variables. It knows nothing of the interpreter.
+    """Runs steps in a thread of its own, one after the other; the thread takes them from a queue.
+
+    It does not know the interpreter, so that one that nobody uses any more ends, and this with it.
 
     Args:
         imports: What the code may import.
         max_output: Characters that a step may print.
         max_tool_calls: Tool calls that a step may make.
-        lock: Of the clocks, and of what is under way.
     """
 
-    def __init__(
-        self, imports: Sequence[str], max_output: int, max_tool_calls: int, lock: threading.RLock
-    ) -> None:
-        self._max_calls = self._calls_left = max_tool_calls
-        self._output = kernel.Output(lambda text: self._step.post(Printed(text)), max_output)
+    def __init__(self, imports: Sequence[str], max_output: int, max_tool_calls: int) -> None:
+        self.lock = threading.RLock()
+        self.step = Step(0, "", _ignore, StepClock(None, 0), StepLimits(None), running=False)
+        self._max_calls = max_tool_calls
+        self._steps: queue.SimpleQueue[Step | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._output = kernel.Output(lambda text: self.step.post(Printed(text)), max_output)
         self._workspace = kernel.Workspace(imports, self._begin, walls=False, print=self._print)
         self._values = HostValues()
         self._references = kernel.Values(self._begin, self._workspace.kept)
-        self.calls: dict[str, Call] = {}
-        self.final: tuple[object] | None = None
-        self._lock = lock
-        self._step = Step(0, "", _nobody, StepClock(None, 0.0), running=False)
-        self._left: set[int] = set()  # threads whose step ended without them
         self._serial = itertools.count(1)
-        self._context = contextvars.Context()
-        # What it imports, or is given, may be bound to a thread: as a connection to SQLite is.
-        self._own_threads = StepThreads(1) if imports else None
 
     def set_tools(self, tools: Sequence[kernel.ToolSpec]) -> None:
         """Puts these tools in the place of those before."""
@@ -144,126 +120,112 @@ class Worker:
 
     def set_variables(self, variables: Mapping[str, object]) -> None:
         """Sets variables: the objects themselves, but for each `HostObject`."""
-        if variables and self._own_threads is None:
-            self._own_threads = StepThreads(1)
         self._workspace.namespace.update(
             {name: self._entering(value) for name, value in variables.items()}
         )
 
-    @property
-    def _threads(self) -> StepThreads:
-        return self._own_threads or shared_threads()
-
     def start(self, step: Step) -> None:
-        """Starts a step."""
-        self.refuse_calls("the step that made this call has ended")
-        self._step, self.final = step, None
-        self._calls_left = self._max_calls
-        step.clock.stand()
-        self._threads.run(functools.partial(self._carry_out, step))
+        """Has the thread run a step; starts the thread for the first one, and in a forked child.
 
-    @property
-    def has_begun(self) -> bool:
-        """Whether a thread has taken up the last step."""
-        return self._step.thread is not None
-
-    def hurry(self) -> None:
-        """Says that the step should have begun."""
-        self._threads.hurry()
-
-    def stop(self) -> None:
-        """Frees the thread once it is idle, and leaves it alone if it never is."""
-        step = self._step
-        with self._lock:
-            step.post = _nobody
-            step.running = step.running and step.thread is not None
-        self.refuse_calls("the interpreter was closed")
-        if self._own_threads is not None:
-            self._own_threads.close()
+        Raises:
+            RuntimeError: The thread cannot be started.
+        """
+        self.step.refuse_calls("the step that made this call has ended")
+        if self._thread is None or not self._thread.is_alive():
+            self._thread = threading.Thread(target=self._serve, name="sanderling-code", daemon=True)
+            self._thread.start()
+        self.step = step
+        self._steps.put(step)
 
     def interrupt(self) -> None:
-        """Raises KeyboardInterrupt in the code, as soon as that executes the next instruction.
+        """Raises KeyboardInterrupt in the code, as soon as that executes the next instruction."""
+        with self.lock:
+            step = self.step
+            if not step.running:
+                return
+            if step.started and not step.interrupted and self._thread is not None:
+                _raise_keyboard_interrupt(self._thread)
+            step.interrupted = True
+            step.clock.interrupted()
+            step.refuse_calls("the step was interrupted")
 
-        While its thread carries out a call, which is not the code's, the step ends without it.
-        """
-        ended = False
-        with self._lock:
-            step = self._step
-            if step.running and not step.interrupted:
-                step.interrupted = True
-                if step.thread is None:
-                    ended = True
-                elif step.calling:
-                    ended = True
-                    self._leave(step, step.thread)
-                else:
-                    _raise_in_thread(step.thread, KeyboardInterrupt)
-                step.running = not ended
-        self.refuse_calls("the step was interrupted")
-        if ended:
-            self._output.end_step()
-            step.post(Finished(None, "", None, interrupted=True, threads=0))
+    def stop(self) -> None:
+        """Ends the step in progress, and then the thread."""
+        self.interrupt()
+        self.step.refuse_calls("the interpreter was closed")
+        self._steps.put(None)
 
-    def _leave(self, step: Step, thread: int) -> None:
-        step.left = True
-        self._left.add(thread)
-        self._context = self._context.copy()  # that thread is still in it
-        if self._own_threads is not None:
-            self._own_threads.close()
-            self._own_threads = StepThreads(1)
+    def abandon(self) -> None:
+        """Leaves the thread to itself; it ends once its step does, if ever."""
+        with self.lock:
+            self.step.running, self.step.post = False, _ignore
+        self.stop()
 
-    def refuse_calls(self, error: str) -> None:
-        """Answers all calls that wait with an error."""
-        while self.calls:
-            _, call = self.calls.popitem()
-            call.error = error
-            call.answered.set()
+    def settle(self, call_id: str, value: object, error: BaseException | None) -> None:
+        """Answers a call, from any thread; one that does not wait any more is left alone."""
+        with self.lock:
+            step = self.step
+            call = step.calls.pop(call_id, None)
+            if call is None:
+                return
+            if call.tool.final and error is None:
+                step.final = step.final or (value,)
+            call.settle(value, error)
+            if not step.calls:
+                step.clock.run()
 
-    def _carry_out(self, step: Step) -> None:
-        finished = self._context.run(self._run, step)
-        if step.left and step.thread is not None:
-            self._left.discard(step.thread)
-        elif finished is not None:
+    def _serve(self) -> None:
+        while (step := self._steps.get()) is not None:
+            finished = self._run(step)
             step.post(finished)
+            step.post = _ignore  # it may hold an event loop
+            del step, finished
 
-    def _run(self, step: Step) -> Finished | None:
-        value, text, fault = None, "", None
+    def _run(self, step: Step) -> Finished:
+        value, text, fault, is_final = None, "", None, False
         try:
             try:
-                with self._lock:
-                    if not step.running:
-                        return None  # it was ended before
-                    step.thread = threading.get_ident()
-                    step.clock.run()
-                self._output.start_step()
+                self._begin_step(step)
                 value = self._workspace.run(step.number, step.code)
                 text = kernel.show(value)
                 value = self._leaving(value)
             except kernel.FinalAnswer:
-                pass
+                is_final = True
             except BaseException as error:
                 fault = Fault(**self._workspace.explain(error))
-        except KeyboardInterrupt as error:  # it came just after another error
+            self._end_step(step)
+        except KeyboardInterrupt as error:  # it came after all that
             fault = Fault(**self._workspace.explain(error))
-        with self._lock:
-            step.running = False
-        if step.interrupted:
-            _settle()
-        if not step.left:
-            self._output.end_step()
+            self._end_step(step)
+        self._output.write("" if is_final else self._workspace.note_on_tools())
+        self._output.end_step()
         return Finished(value, text, fault, step.interrupted, threads=0)
+
+    def _begin_step(self, step: Step) -> None:
+        self._output.start_step()
+        with self.lock:
+            step.started = True
+            if step.interrupted:
+                raise KeyboardInterrupt
+
+    def _end_step(self, step: Step) -> None:
+        """Lets no interrupt come from here on.
+
+        Raises:
+            KeyboardInterrupt: One came just before; Python raises it when the lock is released.
+        """
+        with self.lock:
+            step.running = False
 
     def _print(self, *args: object, file: Any = None, **options: Any) -> None:
         if file in (None, sys.stdout, sys.stderr):
-            if threading.get_ident() in self._left:
-                return
             file = self._output
         builtins.print(*args, file=file, **options)
 
     @property
     def _is_here(self) -> bool:
-        """Whether this is the thread of the code, rather than one that it has started."""
-        return threading.get_ident() == self._step.thread
+        """Whether this is the thread of the code, rather than one that the code has started."""
+        return self._thread is not None and threading.get_ident() == self._thread.ident
 
     def _begin(
         self,
@@ -272,73 +234,36 @@ class Worker:
         kwargs: dict[str, object],
         together: bool,
     ) -> kernel.Call:
-        step = self._step
-        if threading.get_ident() in self._left:
-            raise KeyboardInterrupt
+        """Begins to call a tool; see `kernel.Begin`."""
         self._output.flush()
-        if not step.running:
-            raise kernel.ToolError(f"{tool.name} was called after the step had ended")
-        with self._lock:
-            if not self._calls_left:
-                raise kernel.ToolError(kernel.too_many_calls(tool.name, self._max_calls))
-            self._calls_left -= 1
-        alone = self._is_here and not together
-        key = f"step_{step.number}_call_{next(self._serial)}"
         name, method = tool.name, None
         if tool.on is not None:
             owner = self._values.find(tool.on)
             name, method = f"{type(owner.obj).__name__}.{name}", owner.member(name)
-        left = tuple(map(self._leaving, args))
-        named = {name: self._leaving(value) for name, value in kwargs.items()}
-        request = ToolRequest(key, name, left, named, alone, method)
-        if alone and step.inline is not None and not step.interrupted:
-            work = step.inline(request)
-            if work is not None:
-                return _InlineCall(tool, request, work, self)
-        return self.ask(tool, request)
-
-    def ask(self, tool: kernel.ToolSpec, request: ToolRequest) -> Call:
-        """Tells the driver of a call."""
-        call = self.calls[request.id] = Call(tool, self)
-        self._step.post(request)
+        arguments = tuple(map(self._leaving, args))
+        keywords = {keyword: self._leaving(value) for keyword, value in kwargs.items()}
+        alone = self._is_here and not together
+        call = Call(tool, self._receive)
+        with self.lock:
+            step = self.step
+            if not step.running:
+                raise kernel.ToolError(f"{tool.name} was called after the step had ended")
+            if step.calls_made == self._max_calls:
+                raise kernel.ToolError(kernel.too_many_calls(tool.name, self._max_calls))
+            step.calls_made += 1
+            call_id = f"step_{step.number}_call_{next(self._serial)}"
+            step.calls[call_id] = call
+            step.clock.stand()
+            step.post(ToolRequest(call_id, name, arguments, keywords, alone, method))
         return call
 
-    @contextlib.contextmanager
-    def calling(self) -> Iterator[None]:
-        """Takes note that the thread of the code is not the code's meanwhile.
-
-        Raises:
-            KeyboardInterrupt: The step was interrupted before, or has ended meanwhile.
-        """
-        step = self._step
-        with self._lock:
-            if step.interrupted:
-                raise KeyboardInterrupt
-            step.calling = True
-            step.clock.stand()
-        try:
-            yield
-        finally:
-            with self._lock:
-                step.calling = False
-                if not self.calls:
-                    step.clock.run()
-            if step.left:
-                raise KeyboardInterrupt
-
-    def waiting(self) -> contextlib.AbstractContextManager[None]:
-        """Takes note that the calling thread has nothing to do meanwhile."""
-        return self._threads.waiting() if self._is_here else contextlib.nullcontext()
-
-    def answer(self, tool: kernel.ToolSpec, value: object) -> object:
+    def _receive(self, call: Call, value: object) -> object:
         """Returns what a call that succeeded returns in the code.
 
         Raises:
             FinalAnswer: It was the last one.
         """
-        if tool.final:
-            with self._lock:
-                self.final = self.final or (value,)
+        if call.tool.final:
             # With SystemExit, a thread ends in silence.
             raise kernel.FinalAnswer if self._is_here else SystemExit
         return self._entering(value)
@@ -354,6 +279,8 @@ class Worker:
         return _each(value, refer)
 
     def _leaving(self, value: object) -> object:
+        """Does the reverse."""
+
         def find(part: object) -> object:
             if isinstance(part, kernel.HostReference):
                 return self._values.find(kernel.host_id(part)).obj
@@ -362,29 +289,14 @@ class Worker:
         return _each(value, find)
 
 
-def _nobody(_: Event) -> None:
-    """Hears what nobody waits for."""
+def _ignore(_: Event) -> None:
+    """Passes nothing on: nobody waits for it."""
 
 
-def _raise_in_thread(ident: int, error: type[BaseException]) -> None:
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(ident), ctypes.py_object(error))
-
-
-def _settle() -> None:
-    """Returns once no KeyboardInterrupt is under way to this thread.
-
-    It is not taken back, for then Python 3.11 would go on to look for it, in all threads: this
-    makes them slower, and stops one that is traced or profiled for ever.
-    """
-    while True:
-        try:
-            _raise_in_thread(threading.get_ident(), _Settled)  # in the place of the other
-            while True:
-                pass
-        except KeyboardInterrupt:
-            continue
-        except _Settled:
-            return
+def _raise_keyboard_interrupt(thread: threading.Thread) -> None:
+    # The only way to end code that does not return, without a process around it.
+    ident, error = ctypes.c_ulong(thread.ident or 0), ctypes.py_object(KeyboardInterrupt)
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ident, error)
 
 
 def _each(value: object, replace: Callable[[object], object]) -> object:

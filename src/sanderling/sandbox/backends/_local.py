@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from sanderling.errors import SandboxUnavailable
+from sanderling.errors import SandboxError, SandboxUnavailable
 from sanderling.sandbox._limits import Limits, Usage, require_positive
 
 from ._fork_servers import environment, fork_servers
@@ -174,6 +174,27 @@ class LocalBackend:
             if self._room is not None:
                 self._room.leave(self._place)
                 self._room = None
+
+    def work_folder(self, *, make: bool) -> str | None:
+        """Returns the work folder; None where there is none yet, and none is to be made.
+
+        Raises:
+            SandboxError: It is in memory, where this process does not see it, or cannot be made.
+        """
+        if self._workdir_in_memory:
+            raise SandboxError(
+                "A work folder in memory (workdir_in_memory=True) cannot be reached from outside, "
+                "so that files= and keep_files= do not go with it."
+            )
+        with self._lock:
+            if self._closed:
+                return None
+            try:
+                if make:
+                    self._entered()
+            except OSError as error:
+                raise SandboxUnavailable(f"No work folder could be made: {error}") from error
+            return self._place if self._room is not None else None
 
     # Copies
 

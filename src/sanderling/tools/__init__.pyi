@@ -1,0 +1,14 @@
+from ._collection import ToolCollection as ToolCollection
+from ._decorator import as_tool as as_tool
+from ._decorator import get_json_schema as get_json_schema
+from ._decorator import tool as tool
+from ._docstring import DocstringParsingException as DocstringParsingException
+from ._schema import AUTHORIZED_TYPES as AUTHORIZED_TYPES
+from ._schema import TypeHintParsingException as TypeHintParsingException
+from ._schema import inline_references as inline_references
+from ._tool import BaseTool as BaseTool
+from ._tool import Tool as Tool
+from ._tool import get_tool_json_schema as get_tool_json_schema
+from ._tool import validate_tool_arguments as validate_tool_arguments
+from .toolbox._final_answer import FinalAnswerTool as FinalAnswerTool
+from .toolbox._python_interpreter import PythonInterpreterTool as PythonInterpreterTool
