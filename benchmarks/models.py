@@ -40,7 +40,7 @@ def _least(work: Callable[[], object], rounds: int) -> float:
 
 
 def _requests() -> list[Figure]:
-    from sanderling.models._api import Question
+    from sanderling.models._question import Question
 
     model = OpenAIModel("any", "http://localhost:1/v1", "none")
     costs = {}

@@ -13,7 +13,7 @@ import sanderling
 SOURCE = Path(sanderling.__file__).parent
 # From the ground up; rooms on one floor do not know each other.
 FLOORS = (
-    {"_daemons", "_lazy", "_registry", "_secrets", "_show", "_version"},
+    {"_arguments", "_daemons", "_lazy", "_registry", "_secrets", "_show", "_version"},
     {"_bridge"},
     {"_warn", "errors", "messages"},
     {"sandbox"},

@@ -140,6 +140,7 @@ def test_a_logger_and_a_monitor_are_made_as_before() -> None:
     monitor = Monitor(ScriptedModel([]), AgentLogger(level=LogLevel.INFO))
     monitor.reset()
     assert monitor.total_input_token_count == 0
+    assert Monitor(tracked_model="m", logger=None).tracked_model == "m"
 
 
 @tool

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -48,6 +49,13 @@ def test_the_commands_are_targets_of_the_makefile() -> None:
     assert commands == ["run", "test"]
     for command in commands:
         assert re.search(rf"^{command}:", makefile, re.MULTILINE)
+
+
+def test_every_extra_is_named() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    _, _, table = README.partition("| for | extras |")
+    named = set(re.findall(r"`([a-z0-9-]+)`", table.partition("\n\n")[0]))
+    assert named == set(project["optional-dependencies"])
 
 
 def test_what_is_pinned_names_no_index() -> None:

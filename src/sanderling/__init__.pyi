@@ -34,6 +34,7 @@ from .loop import CodeOutputDelta as CodeOutputDelta
 from .loop import ModelReply as ModelReply
 from .loop import NestedEvent as NestedEvent
 from .loop import PlanningStarted as PlanningStarted
+from .loop import ReplyBrokenOff as ReplyBrokenOff
 from .loop import RunStarted as RunStarted
 from .loop import StepStarted as StepStarted
 from .loop import ToolOutput as ToolOutput

@@ -15,7 +15,7 @@ def at_least_one(name: str, number: object) -> int | None:
     if number is None:
         return None
     if not isinstance(number, int) or number < 1:
-        raise ValueError(f"{name} must be at least 1, not {number!r}")
+        raise ValueError(f"{name} must be a whole number, at least 1, not {number!r}")
     return number
 
 

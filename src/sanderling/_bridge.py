@@ -107,6 +107,7 @@ def _start(
             loop.call_soon_threadsafe(task.cancel)
 
     def finish(task: asyncio.Task[tuple[T, None] | tuple[None, BaseException]]) -> None:
+        coroutine.close()  # it has not begun where the task was cancelled at once
         if task.cancelled():
             future.cancel()
         elif future.set_running_or_notify_cancel():

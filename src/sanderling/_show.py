@@ -20,22 +20,16 @@ _JOINER = "\u200d"
 _VARIANTS = "\ufe0e\ufe0f"
 
 
-def text_of(value: object, write: Callable[[object], str] = str, most: int | None = None) -> str:
+def text_of(value: object, write: Callable[[object], str] = str) -> str:
     """Returns `str(value)`, or for a value that cannot be written the reason why.
 
-    Integers of more than 4,300 digits are such values, and whatever a hostile ``__str__`` raises;
-    and data that it would take seconds to write, such as an array of many short dimensions.
+    Integers of more than 4,300 digits are such values, and whatever a hostile ``__str__`` raises.
 
     Args:
         value: Anything.
         write: `str` or `repr`.
-        most: How long writing it may take, in microseconds as they are estimated.
     """
-    from sanderling.sandbox.kernel import takes_long_to_write
-
     try:
-        if takes_long_to_write(value, most):
-            return f"<{type(value).__name__} that is too large to be shown>"
         return write(value)
     except Exception as error:  # whatever the value's own code raises
         reason = type(error).__name__

@@ -114,6 +114,20 @@ def test_a_step_by_hand_is_shown_like_any_other() -> None:
         assert text in screen.text
 
 
+def test_the_tokens_of_all_steps_so_far_are_told() -> None:
+    screen = Screen()
+    agent = caller(says("x"), says("x"), logger=screen.logger)
+    for number in (1, 2):
+        step = ActionStep(step_number=number)
+        agent.step(step)
+        agent.memory.steps.append(step)
+    told = [line.partition("|")[2] for line in screen.lines if line.startswith("[Step")]
+    assert told == [
+        " Input tokens: 10 | Output tokens: 2]",
+        " Input tokens: 20 | Output tokens: 4]",
+    ]
+
+
 def test_a_step_waits_for_the_run_under_way() -> None:
     agent = coder(code("final_answer(1)"))
     stream = agent.run("Go.", stream=True)

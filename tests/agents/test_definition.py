@@ -77,6 +77,29 @@ def test_an_argument_that_there_is_not(
     assert str(caught.value) == (f"{told} Did you mean {meant!r}?" if meant else told)
 
 
+def test_an_argument_that_no_run_has() -> None:
+    agent: Any = CodeAgent([], EchoModel())
+    for run in (agent.run, agent.astream, agent):
+        with pytest.raises(TypeError, match=r"max_step'\. Did you mean 'max_steps'\?"):
+            run("x", max_step=3)
+    with pytest.raises(TypeError, match=r"CodeAgent\.arun\(\) .* 'image'\. Did you mean 'images'"):
+        asyncio.run(agent.arun("x", image=[]))
+
+
+def test_parts_name_themselves() -> None:
+    agent = CodeAgent([add], ScriptedModel([]), name="boss")
+    assert repr(agent) == (
+        "CodeAgent(name='boss', model=ScriptedModel('scripted'), tools=['add', 'final_answer'])"
+    )
+    assert repr(agent.tools["final_answer"]) == "<FinalAnswerTool final_answer>"
+    assert repr(agent.memory) == "<AgentMemory of 0 steps>"
+
+
+@pytest.mark.parametrize(("given", "level"), [("debug", 2), ("INFO", 1), (7, 2), (-5, -1)])
+def test_levels_go_by_name_and_number(given: Any, level: int) -> None:
+    assert tool_agent(verbosity_level=given).verbosity_level == level
+
+
 def test_an_argument_of_a_class_of_ones_own_is_meant_as_well() -> None:
     with pytest.raises(TypeError, match=r"OwnAgent\(\) got an .* Did you mean 'patience'"):
         OwnAgent(tools=[], model=EchoModel(), patienc=3)
@@ -150,13 +173,14 @@ def test_the_order_of_arguments_is_the_known_one(kind: type[MultiStepAgent], kno
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
-        ({"max_steps": 0}, "max_steps must be at least 1"),
-        ({"planning_interval": 0}, "planning_interval must be at least 1"),
-        ({"max_tool_threads": 0}, "max_tool_threads must be at least 1"),
+        ({"verbosity_level": "loud"}, r"there is: OFF \(-1\), ERROR \(0\), INFO \(1\), DEBUG"),
+        ({"max_steps": 0}, "max_steps must be a whole number, at least 1"),
+        ({"planning_interval": 0}, "planning_interval must be a whole number, at least 1"),
+        ({"max_tool_threads": 0}, "max_tool_threads must be a whole number, at least 1"),
         ({"name": "two words"}, "identifier"),
         ({"name": "class"}, "identifier"),
         ({"name": 7}, "identifier"),
-        ({"max_steps": "7"}, "max_steps must be at least 1, not '7'"),
+        ({"max_steps": "7"}, "max_steps must be a whole number, at least 1, not '7'"),
         ({"prompt_templates": {}}, "lacks system_prompt"),
         ({"managed_agents": [tool_agent()]}, "name and a description"),
         ({"managed_agents": [tool_agent(name="add", description="Adds.")]}, "both called 'add'"),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from PIL import Image
 
 from sanderling import CodeAgent, LogLevel, ScriptedModel, tool
+from sanderling.errors import MissingExtraError, SandboxUnavailable
 from support.docker_engine import IMAGE
 from support.drivers import Driver, both_drivers
 from support.wasm import require_wasm
@@ -121,3 +123,39 @@ def test_managed_agents(place: tuple[str, dict[str, Any], bool], driver: Driver)
         verbosity_level=LogLevel.OFF,
     ) as agent:
         assert driver.run(agent, "Go", additional_args={"numbers": [1, 2]}) is True
+
+
+@both_drivers
+@pytest.mark.parametrize(
+    ("kind", "settings", "told"),
+    [
+        ("docker", {}, "no docker command"),
+        ("wasm", {"deno": "/none/deno"}, "no program '/none/deno'"),
+        ("e2b", {}, "E2B_API_KEY is not set"),
+    ],
+)
+def test_a_place_that_is_not_there_is_told_before_the_model_is_asked(
+    kind: str, settings: dict[str, Any], told: str, driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/none")
+    monkeypatch.delenv("E2B_API_KEY", raising=False)
+    model = ScriptedModel([code("final_answer(1)")])
+    agent = CodeAgent(
+        [], model, executor_type=kind, executor_kwargs=settings, verbosity_level=LogLevel.OFF
+    )
+    with pytest.raises(SandboxUnavailable, match=told):
+        driver.run(agent, "Go")
+    assert model.requests == []
+
+
+@both_drivers
+@pytest.mark.parametrize("kind", ["e2b", "modal", "blaxel"])
+def test_a_missing_package_of_a_place_is_told_before_the_model_is_asked(
+    kind: str, driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, kind, None)
+    model = ScriptedModel([code("final_answer(1)")])
+    agent = CodeAgent([], model, executor_type=kind, verbosity_level=LogLevel.OFF)
+    with pytest.raises(MissingExtraError, match=rf"pip install 'sanderling\[{kind}\]'"):
+        driver.run(agent, "Go")
+    assert model.requests == []

@@ -197,6 +197,32 @@ def test_the_executor_of_an_agent_can_be_used_by_hand(make: Make) -> None:
     assert agent.python_executor("triple(x + y)").output == 75
 
 
+@pytest.mark.parametrize(
+    ("most", "printed", "told"), [(None, 45_000, 45_000), (100_000, 90_000, 90_000), (50, 90, 49)]
+)
+def test_what_code_prints_is_told_up_to_the_limit(
+    make: Make, most: int | None, printed: int, told: int
+) -> None:
+    agent = make([code(f"print('#' * {printed})"), ANSWER], max_print_outputs_length=most)
+    agent.run("Go")
+    step = agent.memory.steps[1]
+    assert isinstance(step, ActionStep)
+    assert (step.observations or "").count("#") == told
+    assert ("cut out here" in (step.observations or "")) == (told < printed)
+
+
+def test_what_an_executor_of_somebody_else_prints_is_cut_as_well(make: Make) -> None:
+    class Loud(PlainExecutor):
+        def __call__(self, *args: Any) -> Any:
+            return (None, "a" * 60_000, False)
+
+    agent = make([code("1"), "An answer."], executor=Loud())
+    agent.run("Go", max_steps=1)
+    step = agent.memory.steps[1]
+    assert isinstance(step, ActionStep)
+    assert "9000 characters of 60000 are cut out here" in (step.observations or "")
+
+
 def test_a_subclass_makes_its_own(make: Make) -> None:
     made: list[PythonExecutor] = []
 

@@ -13,6 +13,12 @@ from sanderling import CodeAgent, LogLevel, ToolCallingAgent
 from sanderling.models import OpenAIModel
 from sanderling.sandbox import LocalPythonExecutor
 
+
+@pytest.fixture(autouse=True)
+def _key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+
+
 QUIET: dict[str, Any] = {"verbosity_level": LogLevel.OFF}
 
 

@@ -275,7 +275,10 @@ def test_what_comes_with_a_task_is_told_by_its_class(driver: Driver) -> None:
     with agent("final_answer(1)") as made:
         driver.run(made, "Go.", additional_args=given)
         assert SECRET not in sent(made) + written(made.memory)
-        assert "raw (Client): <Client object of the host>" in sent(made)
+        assert (
+            "raw (Client): <Client object of the host: only tools can use it; to let code call its "
+            "methods, the user gives HostObject(raw, methods=[...])>"
+        ) in sent(made)
 
 
 @both_drivers

@@ -79,6 +79,7 @@ def test_what_would_go_beyond_a_limit_is_not_done(
     result = caught.value.result
     assert isinstance(result, RunResult)
     assert (result.state, result.output) == ("limit_error", None)
+    assert result.token_usage is not None
     assert result.token_usage.total_tokens == 12 * requests
     assert len(result.steps) == steps + 1
 
@@ -207,6 +208,11 @@ def test_prices_are_per_million_and_know_the_cache() -> None:
     usage = TokenUsage(2 * MILLION, MILLION, cached_tokens=MILLION)
     assert Price(3, 15).of(usage) == 2 * 3 + 15
     assert Price(3, 15, cached=0.3).of(usage) == pytest.approx(3 + 0.3 + 15)
+
+
+def test_no_reply_costs_less_than_nothing() -> None:
+    usage = TokenUsage(input_tokens=10, output_tokens=1, cached_tokens=1 << 53)
+    assert Price(3, 15, cached=0.3).of(usage) > 0
 
 
 @pytest.mark.parametrize("bad", [{"steps": -1}, {"seconds": float("nan")}, {"cost": 1.0}])

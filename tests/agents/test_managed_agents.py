@@ -173,6 +173,7 @@ def test_what_the_tree_cost_is_in_the_total(driver: Driver) -> None:
     manager = caller([calls, answers("done")], managed_agents=[child])
     result = driver.run(manager, "Go.", return_full_result=True)
     assert isinstance(result, RunResult)
+    assert result.token_usage is not None
     assert result.token_usage.total_tokens == 4 * 12
 
 

@@ -104,8 +104,8 @@ def test_memory_reads_as_messages_that_are_read_like_dicts() -> None:
 
 def test_the_system_prompt_is_read_only() -> None:
     agent = agent_for()
-    with pytest.raises(AttributeError):
-        agent.system_prompt = "x"  # type: ignore[misc]  # that is the point
+    with pytest.raises(AttributeError, match=r"set prompt_templates\['system_prompt'\]"):
+        agent.system_prompt = "x"
 
 
 OLD_PROMPT = (
@@ -195,5 +195,7 @@ def test_a_managed_agent_of_the_old_kind(driver: Driver) -> None:
 def test_an_old_managed_agent_is_called_and_shows_its_task() -> None:
     helper = managed(agent_for(ANSWER), managed_agent_prompt="{{ name }}, do: {{ task }}")
     assert helper.write_full_task("count") == "helper, do: count"
+    older = managed(agent_for(ANSWER), managed_agent_prompt="{name}, do: {task} {{ task }}")
+    assert older.write_full_task("{name}") == "helper, do: {name} {name}"
     assert "7" in helper("Count.")
     assert helper.inputs["request"]["type"] == "string"

@@ -13,8 +13,10 @@ from sanderling import (
     ActionStep,
     AgentGenerationError,
     CodeAgent,
+    FinalAnswerStep,
     LogLevel,
     OpenAIModel,
+    ReplyBrokenOff,
     TokenUsage,
     ToolCallingAgent,
     tool,
@@ -144,9 +146,38 @@ def test_a_server_that_fails_ends_the_run_and_loses_nothing(
             driver.run(agent, "What is tea in dollars?")
         assert told in str(caught.value)
         steps = [step for step in agent.memory.steps if isinstance(step, ActionStep)]
-        assert [step.observations for step in steps] == [
-            "Execution logs:\n4.5\nLast output from code snippet:\nNone"
-        ]
+        done, failed = steps
+        assert done.observations == "Execution logs:\n4.5\nLast output from code snippet:\nNone"
+        assert failed.error is caught.value
+        assert failed.observations is None
+
+
+@both_drivers
+def test_a_stream_that_breaks_off_is_asked_for_again(driver: Driver) -> None:
+    half = events([chunk({"content": "<code>\nprint("})], end="", cut=True)
+    with serving(half, streams("<code>final_answer(5)</code>")) as server:
+        again = OpenAIModel("m", server.url, "key", retry={"attempts": 2, "first_wait": 0})
+        agent = CodeAgent([], again, stream_outputs=True, verbosity_level=LogLevel.OFF)
+        told = driver.events(agent, "Go.")
+    (broken,) = [event for event in told if isinstance(event, ReplyBrokenOff)]
+    assert "broke the reply off" in broken.reason
+    assert isinstance(told[-1], FinalAnswerStep)
+    assert told[-1].output == 5
+    (step,) = [event for event in told if isinstance(event, ActionStep)]
+    assert step.model_output == "<code>final_answer(5)</code>"
+    assert len(server.requests) == 2
+
+
+@both_drivers
+@pytest.mark.parametrize("attempts", [1, 2])
+def test_a_stream_that_breaks_off_each_time_ends_the_run(driver: Driver, attempts: int) -> None:
+    half = events([chunk({"content": "half"})], end="", cut=True)
+    with serving(half, half, half) as server:
+        again = OpenAIModel("m", server.url, "key", retry={"attempts": attempts, "first_wait": 0})
+        agent = CodeAgent([], again, stream_outputs=True, verbosity_level=LogLevel.OFF)
+        with pytest.raises(AgentGenerationError, match="broke the reply off"):
+            driver.run(agent, "Go.")
+    assert len(server.requests) == attempts
 
 
 @both_drivers

@@ -230,6 +230,25 @@ def test_a_template_can_reach_nothing_of_this_process() -> None:
         render("{{ tools.__class__.__mro__[1].__subclasses__() }}", tools={})
 
 
+def test_no_text_but_a_template_is_rendered() -> None:
+    text = "{{ 6 * 7 }}{% raw %}"
+    model = ScriptedModel(
+        [f"<code>\nprint({text!r})\n</code>", f"<code>final_answer({text!r})</code>"]
+    )
+    slow = Slow()
+    slow.description, slow.inputs = text, {"city": {"type": "string", "description": text}}
+    other = helper()
+    other.description = text
+    with CodeAgent(
+        [slow], model, managed_agents=[other], instructions=text, verbosity_level=LogLevel.OFF
+    ) as agent:
+        assert agent.run(text, additional_args={"given": text}) == text
+    sent = "".join(message.text for message in model.requests[-1].messages)
+    # The descriptions of tool, argument and agent, the instructions, task, code and observation.
+    assert sent.count(text) >= 7
+    assert "42" not in sent
+
+
 def test_templates_in_the_form_of_smolagents_render() -> None:
     template = (
         "{%- for tool in tools.values() %}{{ tool.to_code_prompt() }}{% endfor %}"

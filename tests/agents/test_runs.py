@@ -136,7 +136,7 @@ def test_a_run_is_interrupted_and_keeps_what_was_done(driver: Driver) -> None:
         ({"images": "page.png"}, "images is a list"),
         ({"images": b"bytes"}, "images is a list"),
         ({"additional_args": ["x"]}, "additional_args is a dict of values by name, not a list"),
-        ({"max_steps": -1}, "max_steps must be at least 1, not -1"),
+        ({"max_steps": -1}, "max_steps must be a whole number, at least 1, not -1"),
         ({"limits": 5}, "limits must be a RunLimits"),
         ({"single_step": True, "limits": RunLimits(steps=1)}, "no limits"),
         ({"single_step": True, "return_full_result": True}, "no full result"),
@@ -178,6 +178,18 @@ def test_a_result_tells_everything_as_data(driver: Driver) -> None:
     assert [step["type"] for step in data["steps"]] == ["TaskStep", "ActionStep", "ActionStep"]
     assert data["token_usage"]["total_tokens"] == result.token_usage.total_tokens > 0
     assert data["timing"]["duration"] == result.timing.duration >= 0
+
+
+@both_drivers
+def test_the_usage_is_none_where_no_reply_told_it(driver: Driver) -> None:
+    def model(messages: list[Any]) -> str:
+        return "<code>final_answer(3)</code>"
+
+    agent = CodeAgent([], model, verbosity_level=LogLevel.OFF)
+    result = driver.run(agent, "Go.", return_full_result=True)
+    assert result.output == 3
+    assert result.token_usage is None
+    assert result.dict()["token_usage"] is None
 
 
 def test_an_agent_ends_its_sandbox_where_its_with_block_ends() -> None:

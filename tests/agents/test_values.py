@@ -3,14 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+import collections
+import functools
+import io
 import sqlite3
 import threading
 from collections.abc import Callable
 from typing import Any
 
+import pandas  # type: ignore[import-untyped]  # it has no types
 import pytest
+from PIL import Image
+from rich.console import Console
 
-from sanderling import CodeAgent, HostObject, SandboxValue, ScriptedModel, tool
+from sanderling import (
+    AgentLogger,
+    CodeAgent,
+    HostObject,
+    LogLevel,
+    SandboxValue,
+    ScriptedModel,
+    TaskStep,
+    tool,
+)
 from support.drivers import Driver, both_drivers
 
 
@@ -103,6 +118,50 @@ def test_a_connection_is_used_in_the_thread_that_it_belongs_to() -> None:
         given = {"db": HostObject(Store(), ["query"])}
         assert made.run("Go.", additional_args=given) == [(2,)]
     connection.close()
+
+
+def test_a_value_that_is_too_large_is_told_to_the_model_and_the_user() -> None:
+    shown = io.StringIO()
+    logger = AgentLogger(level=LogLevel.INFO, console=Console(file=shown, width=200))
+    with agent("final_answer(1)", logger=logger) as made:
+        made.run("Go.", additional_args={"big": range(3), "large": [*range(2_100_000)]})
+        (step,) = (one for one in made.memory.steps if isinstance(one, TaskStep))
+    why = "more than 2,000,000 items: send an array, or less of it"
+    assert f"large (list): <list object of the host ({why}): only tools can use it>" in step.task
+    assert "big (range): range(0, 3)" in step.task
+    told = "large cannot enter the sandbox, so code cannot use it, but give it to tools"
+    assert f"{told}: {why}" in shown.getvalue()
+
+
+def test_the_task_tells_what_code_sees() -> None:
+    def shifted(number: int, key: str = "s3cret", *more: int) -> int:
+        return number
+
+    table = pandas.DataFrame({"a": [1, 2], "b": [3, 4]})
+    stream, image = "<_io.BytesIO object>", "<PIL.Image.Image image mode=L size=2x3>"
+    methods = "to let code call its methods, the user gives HostObject(raw, methods=[...])"
+    given: dict[str, Any] = {
+        "f": shifted,
+        "g": lambda x, y=2: x,
+        "p": functools.partial(shifted, 1),
+        "counts": collections.Counter("aab"),
+        "table": table,
+        "data": {"stream": io.BytesIO(b"x"), "image": Image.new("L", (2, 3)), "h": shifted},
+        "raw": Client(),
+    }
+    with agent("final_answer(1)") as made:
+        made.run("Go.", additional_args=given)
+        (step,) = (one for one in made.memory.steps if isinstance(one, TaskStep))
+    assert step.task.split("\n")[3:] == [
+        "f (function): <function shifted(number: int, key: str = ..., *more: int) -> int>",
+        "g (function): <function <lambda>(x, y=2)>",
+        "p (partial): <function partial(key: str = ..., *more: int) -> int>",
+        "counts (Counter): Counter({'a': 2, 'b': 1})",
+        "table (DataFrame):",
+        *str(table).split("\n"),
+        f"data (dict): {{'stream': {stream}, 'image': {image}, 'h': <function shifted>}}",
+        f"raw (Client): <Client object of the host: only tools can use it; {methods}>",
+    ]
 
 
 @both_drivers

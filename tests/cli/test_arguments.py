@@ -95,7 +95,9 @@ def test_no_task_is_an_error_with_an_example(
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
-        (["t", "--imports", "What is 2?"], "put it before the options"),
+        (["t", "--imports", "What is 2?"], "'What is 2?' is no name of a module"),
+        (["doctr"], "Did you mean sanderling doctor?"),
+        (["model", "--quiet"], "Did you mean sanderling models?"),
         (["t", "--imports", "a;b"], "no name of a module"),
         (["t", "--max-steps", "0"], "must be at least 1"),
         (["t", "--max-steps", "many"], "invalid"),
@@ -124,3 +126,25 @@ def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:
 def test_code_can_run_wherever_the_library_can_run_it() -> None:
     for place in get_args(ExecutorType):
         assert read_arguments(["t", "--executor-type", place]).executor_type == place
+
+
+def test_a_task_behind_imports_is_the_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    type_in(monkeypatch, "", terminal=True)
+    arguments = read_arguments(["--imports", "pandas", "os.path", "What is 2 + 2?"])
+    assert arguments.task == "What is 2 + 2?"
+    assert arguments.imports == ("pandas", "os.path")
+
+
+@pytest.mark.parametrize("line", [["--", "doctr"], ["doctr", "it"], ["documents"]])
+def test_what_only_resembles_a_command_is_a_task(line: list[str]) -> None:
+    assert read_arguments(line).task == " ".join(word for word in line if word != "--")
+
+
+def test_a_task_that_could_be_a_module_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    type_in(monkeypatch, "", terminal=True)
+    with pytest.raises(SystemExit) as ended:
+        read_arguments(["--imports", "numpy", "t"])
+    assert ended.value.code == 2
+    assert "put it before the options" in " ".join(capsys.readouterr().err.split())

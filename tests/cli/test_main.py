@@ -135,6 +135,13 @@ def test_the_task_comes_from_standard_input() -> None:
     assert "The task\\nin two lines" in str(server.requests[0].body)
 
 
+def test_a_run_out_of_steps_is_status_2() -> None:
+    with serving(streams("<code>1 / 0</code>"), says("I guess 7.")) as server:
+        done = sanderling("t", "--max-steps", "1", "--quiet", *at(server))
+    assert (done.returncode, done.stdout) == (2, "I guess 7.\n")
+    assert "the 1 steps were used up" in done.stderr.replace("\n", " ")
+
+
 def test_no_task_is_a_usage_error() -> None:
     done = sanderling()
     assert done.returncode == 2

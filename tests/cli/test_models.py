@@ -33,6 +33,7 @@ def test_a_line_for_each_with_what_to_do() -> None:
     status, output = run(GROQ_API_KEY=secret)
     assert secret not in output
     lines = output.splitlines()
+    assert lines[0] == "In this process"
     assert {"In this process", "Servers on this machine", "Providers"} <= set(lines)
     rows = {line.partition("  ")[0]: line.split(maxsplit=1)[1] for line in lines if "  " in line}
     assert rows["Groq"].startswith("usable  GROQ_API_KEY is set → OpenAIModel(")

@@ -44,6 +44,17 @@ def test_a_level_shows_what_is_important_enough(
     assert [word for word in hidden if word in screen.text] == []
 
 
+def test_levels_have_names() -> None:
+    screen = Screen()
+    screen.logger.log("shown", level="info")
+    screen.logger.log("hidden", level="debug")
+    screen.logger.level = "debug"  # type: ignore[assignment]  # by a user's settings
+    screen.logger.log("shown, too", level="DEBUG")
+    assert screen.lines == ["shown", "shown, too"]
+    with pytest.raises(ValueError, match="'loud' is no LogLevel; there is: OFF"):
+        screen.logger.log("x", level="loud")
+
+
 def test_the_level_can_be_changed() -> None:
     screen = Screen()
     screen.logger.level = LogLevel.OFF

@@ -20,6 +20,7 @@ def test_tokens_are_added_up_and_the_number_is_that_of_the_step() -> None:
         "[Step 5: Duration 12.00 seconds| Input tokens: 4,288 | Output tokens: 67]",
     ]
     assert monitor.get_total_token_counts() == TokenUsage(4288, 67)
+    assert [round(seconds, 2) for seconds in monitor.step_durations] == [0.27, 12.0]
 
 
 def test_what_is_not_known_is_not_printed() -> None:

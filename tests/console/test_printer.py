@@ -16,6 +16,7 @@ from sanderling.loop import (
     Event,
     ModelReply,
     PlanningStarted,
+    ReplyBrokenOff,
     RunStarted,
     StepStarted,
 )
@@ -439,3 +440,22 @@ def test_a_reply_of_blanks_is_shown_in_no_time(piece: str, terminal: bool) -> No
     for _ in range(5):
         show(screen, reply, deltas("."))
     assert time.process_time() - began < 5  # looking for a word at each blank takes 20
+
+
+def test_a_reply_that_broke_off_is_told_and_the_next_one_shown() -> None:
+    screen = Screen()
+    show(
+        screen,
+        StepStarted(1),
+        deltas("Thought: I\n<code>\nx ="),
+        ReplyBrokenOff("it was cut"),
+        deltas("Thought: again.\n"),
+        ModelReply("Thought: again.\n"),
+    )
+    lines = screen.raw.splitlines()[1:]
+    assert lines[0] == "Thought: I"
+    assert lines[-3:] == [
+        "The reply broke off: it was cut",
+        "It is asked for again.",
+        "Thought: again.",
+    ]

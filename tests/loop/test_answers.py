@@ -136,8 +136,10 @@ def test_a_type_that_nobody_can_describe_is_refused() -> None:
     class Opaque:
         pass
 
-    with pytest.raises(TypeError, match="cannot be described"):
-        AnswerType.of(Opaque)
+    for opaque in (Opaque, 5):
+        with pytest.raises(TypeError, match=r"described: Unable to .*Use a pydantic") as e:
+            AnswerType.of(opaque)
+        assert "\n" not in str(e.value)
     with pytest.raises(TypeError, match="not a valid JSON schema"):
         AnswerType.of({"type": "nothing"})
 

@@ -111,7 +111,11 @@ def test_a_fault_of_the_plumbing_ends_the_run_and_keeps_the_earlier_steps() -> N
     run = a_run()
     with pytest.raises(AgentGenerationError, match="server is down"):
         play(player, run)
-    assert [step.observations for step in actions(run)] == ["3"]
+    done, failed = actions(run)
+    assert done.observations == "3"
+    assert "server is down" in str(failed.error)
+    assert failed.timing is not None
+    assert failed.timing.end_time is not None
 
 
 def test_a_fault_in_the_middle_of_a_step_keeps_what_the_model_said() -> None:

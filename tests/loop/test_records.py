@@ -34,6 +34,7 @@ from sanderling.loop import (
     Now,
     Outcome,
     PlanningStarted,
+    ReplyBrokenOff,
     RunStarted,
     StepStarted,
     Together,
@@ -79,6 +80,7 @@ CALL = ToolCall("add", {"a": 1}, "call_1")
         (ChatMessageStreamDelta("hi"), {"content": "hi"}),
         (CALL, CALL.dict()),
         (ModelReply("hi"), {"type": "ModelReply", "version": 1, "text": "hi"}),
+        (ReplyBrokenOff("x"), {"type": "ReplyBrokenOff", "version": 1, "reason": "x"}),
         (CodeOutputDelta("x"), {"type": "CodeOutputDelta", "version": 1, "text": "x"}),
         (
             ToolOutput("call_1", {1: object}, "said", False, CALL),
@@ -215,6 +217,7 @@ own_events = st.one_of(
     deltas,
     calls,
     st.builds(CodeOutputDelta, text),
+    st.builds(ReplyBrokenOff, text),
     st.builds(ToolOutput, text, plain, text, st.booleans(), calls),
     st.builds(ActionOutput, plain, st.booleans()),
     actions,

@@ -38,7 +38,7 @@ def test_callbacks_go_by_the_class_of_the_step() -> None:
             MemoryStep: [lambda step: seen.append("any"), lambda step: seen.append("any again")],
         }
     )
-    registry.callback(TaskStep("x"), agent=None)
+    registry.callback(memory_step=TaskStep("x"))
     assert seen == ["any", "any again"]
     registry.callback(STEP, agent=None)
     assert seen == ["any", "any again", "action", "any", "any again"]

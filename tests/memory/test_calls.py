@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from sanderling.errors import AgentExecutionError
-from sanderling.memory import ActionStep, ToolCall, calls_as_text, joined_observations
-from sanderling.messages import MessageRole
+from sanderling.memory import ActionStep, ToolCall, joined_observations
+from sanderling.messages import MessageRole, calls_as_text
 from sanderling.models._messages import to_chat_messages
 from support.play import says
 

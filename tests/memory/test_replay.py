@@ -65,6 +65,16 @@ def test_everything_that_happened_is_shown_in_order(level: LogLevel) -> None:
     assert "the system prompt" not in screen.text
 
 
+def test_a_plan_has_one_heading_unless_facts_come_before() -> None:
+    for facts, titles in (("", ["Plan"]), ("sheep exist", ["Plan", "Facts", "Plan"])):
+        screen = Screen()
+        memory = AgentMemory("the system prompt")
+        memory.steps = [PlanningStep(memory.messages(), plan="1. count", facts=facts)]
+        memory.replay(screen.logger)
+        lines = [line.strip("━─ ") for line in screen.lines]
+        assert [line for line in lines if line in ("Plan", "Facts")] == titles
+
+
 def test_in_detail_it_shows_what_the_model_was_sent() -> None:
     screen = Screen()
     lived().replay(screen.logger, detailed=True)

@@ -321,6 +321,7 @@ def test_a_newer_format_says_that_it_is_newer() -> None:
         AgentMemory.from_dict(form(version=2))
 
 
+USAGE = {"input_tokens": 1, "output_tokens": 1}
 BROKEN: list[tuple[Any, str]] = [
     ([], "no JSON object"),
     ({}, "no saved memory"),
@@ -335,6 +336,14 @@ BROKEN: list[tuple[Any, str]] = [
     (form(steps=[{"type": "ActionStep", "model_output_message": {"role": "king"}}]), "king"),
     (form(steps=[{"type": "ActionStep", "model_output": 5}]), "step 0"),
     (form(steps=[{"type": "PlanningStep", "plan": ["a"]}]), "step 0"),
+    *(
+        (form(steps=[{"type": "ActionStep", "token_usage": {**USAGE, "input_tokens": odd}}]), "0")
+        for odd in ("1", True, -1, 1.5, [1], 10**400)
+    ),
+    *(
+        (form(steps=[{"type": "ActionStep", "timing": {"start_time": odd}}]), "step 0")
+        for odd in ("1", True, None, [1], 10**400)
+    ),
 ]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sanderling import CodeAgent
-from sanderling.errors import ModelAccessError
+from sanderling.errors import AgentGenerationError, ModelAccessError
 from sanderling.messages import ChatMessage, MessageRole
 from sanderling.models import (
     AnthropicModel,
@@ -78,32 +78,60 @@ def test_keys_within_client_kwargs_are_checked() -> None:
 @pytest.mark.parametrize(
     ("variable", "model"),
     [
-        ("OPENAI_API_KEY", OpenAIModel("m", "http://127.0.0.1:1")),
-        ("ANTHROPIC_API_KEY", AnthropicModel("m", base_url="http://127.0.0.1:1")),
-        ("GEMINI_API_KEY", GeminiModel("m", base_url="http://127.0.0.1:1")),
+        ("OPENAI_API_KEY", lambda: OpenAIModel("m", "http://127.0.0.1:1")),
+        ("ANTHROPIC_API_KEY", lambda: AnthropicModel("m", base_url="http://127.0.0.1:1")),
+        ("GEMINI_API_KEY", lambda: GeminiModel("m", base_url="http://127.0.0.1:1")),
         (
             "AZURE_OPENAI_API_KEY",
-            AzureOpenAIModel("m", "http://127.0.0.1:1", api_version="v"),
+            lambda: AzureOpenAIModel("m", "http://127.0.0.1:1", api_version="v"),
         ),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_a_bad_key_of_the_environment_is_refused_and_not_shown(
-    variable: str, model: Model, monkeypatch: pytest.MonkeyPatch
+    variable: str, model: Callable[[], Model], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(variable, "sk-SECRET\nsk-OTHER")
     with pytest.raises(ModelAccessError, match=f"{variable} cannot be sent") as caught:
-        model.generate(HELLO)
+        model().generate(HELLO)
     shown = "".join(traceback.format_exception(caught.value))
     assert "SECRET" not in shown
     assert "sk-OTHER" not in shown
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"client_kwargs": {"default_headers": {"Password": "hunter2hunter2\n"}}},
+        {"extra_headers": {"Gate": "hunter2hunter2'\n"}},
+        {"organization": "hunter2hunter2\n"},
+        {"api_key": lambda: "hunter2hunter2\n"},
+    ],
+    ids=["headers of the client", "headers of requests", "organization", "key of a function"],
+)
+def test_a_header_that_cannot_be_sent_is_told_at_once_and_not_shown(
+    settings: dict[str, Any],
+) -> None:
+    with serving(says("x")) as server:
+        model = OpenAIModel("m", server.url, **{"api_key": "k", **settings})
+        with pytest.raises(AgentGenerationError, match=r"header .* cannot be sent") as caught:
+            model.generate(HELLO)
+    assert not caught.value.retryable
+    error: BaseException | None = caught.value
+    while error is not None:
+        assert "hunter2" not in f"{error} {error!r}"
+        error = error.__cause__ or error.__context__
+
+
+def test_a_key_is_a_text() -> None:
+    with pytest.raises(TypeError, match=r"api_key is a text, not bytes: decode\(\) it"):
+        OpenAIModel("m", api_key=b"k")  # type: ignore[arg-type]  # that is the point
+
+
 def test_a_manager_is_not_told_the_key_of_its_agent(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = OpenAIModel("m", "http://127.0.0.1:1")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-SECRET\nsk-OTHER")
-    helper = CodeAgent(
-        [], OpenAIModel("m", "http://127.0.0.1:1"), name="helper", description="Helps."
-    )
+    helper = CodeAgent([], model, name="helper", description="Helps.")
     heard: list[Any] = []
 
     def manager(messages: list[ChatMessage]) -> str:

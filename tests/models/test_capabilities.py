@@ -10,6 +10,8 @@ from sanderling.models import InferenceClientModel, OpenAIModel
 from sanderling.models._cache_marks import with_cache_marks
 from sanderling.models._capabilities import PROVIDERS, capabilities_of
 
+pytestmark = pytest.mark.usefixtures("ready")
+
 
 @pytest.mark.parametrize(
     ("model_id", "held"),

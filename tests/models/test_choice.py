@@ -132,7 +132,8 @@ def test_nothing_to_use_lists_every_way(monkeypatch: pytest.MonkeyPatch) -> None
         choose(model_id="m")
 
 
-def test_any_class_can_be_named() -> None:
+def test_any_class_can_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_VERSION", "1")
     model, line = choose(
         model_type="AzureOpenAIModel", model_id="m", api_base="http://x", api_key="secret"
     )
@@ -192,3 +193,69 @@ def test_nobody_at_all() -> None:
         port = taken.getsockname()[1]
     with pytest.raises(OSError):  # noqa: PT011 - of any kind
         list_models(f"http://127.0.0.1:{port}/v1")
+
+
+@pytest.mark.parametrize(
+    ("env", "given", "kind", "model_id", "why"),
+    [
+        ({"ANTHROPIC_API_KEY": "k"}, {}, "AnthropicModel", "claude-sonnet-5", "ANTHROPIC_API_KEY"),
+        (
+            {"ANTHROPIC_AUTH_TOKEN": "k"},
+            {"model_id": "m"},
+            "AnthropicModel",
+            "m",
+            "ANTHROPIC_AUTH_TOKEN is set",
+        ),
+        (
+            {
+                "AZURE_OPENAI_API_KEY": "k",
+                "AZURE_OPENAI_ENDPOINT": "https://x.openai.azure.com",
+                "OPENAI_API_VERSION": "1",
+            },
+            {"model_id": "mine"},
+            "AzureOpenAIModel",
+            "mine",
+            "AZURE_OPENAI_API_KEY is set",
+        ),
+        (
+            {"AWS_BEARER_TOKEN_BEDROCK": "k", "AWS_REGION": "eu-west-1"},
+            {},
+            "AmazonBedrockModel",
+            "us.amazon.nova-pro-v1:0",
+            "AWS_BEARER_TOKEN_BEDROCK is set",
+        ),
+        (
+            {"AWS_SECRET_ACCESS_KEY": "k", "AWS_REGION": "eu-west-1"},
+            {},
+            "AmazonBedrockModel",
+            "us.amazon.nova-pro-v1:0",
+            "AWS_SECRET_ACCESS_KEY is set",
+        ),
+    ],
+)
+def test_keys_of_providers_with_an_api_of_their_own(
+    env: dict[str, str], given: dict[str, Any], kind: str, model_id: str, why: str
+) -> None:
+    model, line = choose(somebody, env, **given)
+    assert (type(model).__name__, model.model_id) == (kind, model_id)
+    assert why in line
+    assert "k" not in line.split()
+
+
+def test_the_key_of_azure_needs_the_name_of_a_deployment() -> None:
+    with pytest.raises(ValueError, match="name your deployment on Azure with --model-id"):
+        choose(somebody, {"AZURE_OPENAI_API_KEY": "k"})
+
+
+def test_keys_of_aws_without_a_region_are_for_something_else() -> None:
+    model, _ = choose(somebody, {"AWS_SECRET_ACCESS_KEY": "k"})
+    assert isinstance(model, OpenAIModel)
+
+
+def test_a_saved_token_of_the_hub_is_a_key(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("hf_saved\n")
+    model, line = choose(somebody, {"HF_HOME": str(tmp_path)})
+    assert isinstance(model, OpenAIModel)
+    assert model.api_base == "https://router.huggingface.co/v1"
+    assert "a token of the Hub is saved" in line
+    assert "hf_saved" not in line

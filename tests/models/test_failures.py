@@ -84,7 +84,9 @@ def test_the_key_is_named_by_where_it_came_from() -> None:
     refused = http_failure(401, {}, "bad key")
     assert "Set the environment variable EXAMPLE_KEY" in str(explained(refused, ASKED))
     given_key = Asked("some-model", "https://example.org/v1", True, "EXAMPLE_KEY")
-    assert "Check the api_key that was given" in str(explained(refused, given_key))
+    told = str(explained(refused, given_key))
+    assert "Check the api_key that the model was made with." in told
+    assert given_key.key_variable not in told
 
 
 def test_a_password_in_an_address_is_not_told() -> None:

@@ -21,6 +21,8 @@ from sanderling.models import (
 )
 from support.doors import Door, doors, streams
 
+pytestmark = pytest.mark.usefixtures("ready")
+
 
 def down(text: str = "down") -> AgentGenerationError:
     return RateLimitError(text, status=429, retryable=True)

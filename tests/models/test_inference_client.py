@@ -98,6 +98,7 @@ def test_arguments_that_contradict_each_other() -> None:
         InferenceClientModel(provider="together", base_url="http://localhost:1")
 
 
+@pytest.mark.usefixtures("ready")
 def test_only_some_providers_can_be_held_to_a_schema() -> None:
     assert InferenceClientModel(provider="cerebras").capabilities.json_schema
     assert not InferenceClientModel(provider="novita").capabilities.json_schema

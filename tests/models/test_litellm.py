@@ -48,24 +48,28 @@ litellm_settings:
 """
 
 
+@pytest.mark.usefixtures("ready")
 def test_without_a_model_id_it_warns() -> None:
     with pytest.warns(FutureWarning, match="without a model_id"):
         model = LiteLLMModel()
     assert model.model_id.startswith("anthropic/")
 
 
+@pytest.mark.usefixtures("ready")
 def test_texts_only_where_that_is_known() -> None:
     assert LiteLLMModel("ollama/llama3.2").flatten_messages_as_text
     assert not LiteLLMModel("openai/gpt-4o").flatten_messages_as_text
     assert not LiteLLMModel("ollama/llava", flatten_messages_as_text=False).flatten_messages_as_text
 
 
+@pytest.mark.usefixtures("ready")
 def test_what_leads_to_anthropic_gets_cache_marks() -> None:
     assert LiteLLMModel("anthropic/claude-sonnet-4-5").capabilities.cache_marks
     assert LiteLLMModel("bedrock/us.anthropic.claude-sonnet-4").capabilities.cache_marks
     assert not LiteLLMModel("openai/gpt-4o").capabilities.cache_marks
 
 
+@pytest.mark.usefixtures("ready")
 def test_a_router_knows_its_deployments() -> None:
     deployments = [{"model_name": "a", "litellm_params": {"model": "openai/x", "api_key": "sk"}}]
     with pytest.raises(ValueError, match=r"no deployment .* 'b'; there is: a"):
@@ -79,6 +83,7 @@ def deployment(model: str, **parameters: object) -> dict[str, object]:
     return {"model_name": "a", "litellm_params": {"model": model, **parameters}}
 
 
+@pytest.mark.usefixtures("ready")
 def test_a_router_can_do_what_all_its_deployments_can() -> None:
     def abilities(*models: str) -> Capabilities:
         return LiteLLMRouterModel("a", [deployment(each) for each in models]).capabilities

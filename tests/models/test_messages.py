@@ -106,6 +106,25 @@ def test_native_tool_calls_go_native() -> None:
     ]
 
 
+def test_roles_that_were_chosen_hold_for_native_calls() -> None:
+    call = {"id": "1", "function": {"name": "weather", "arguments": {"city": "Rome"}}}
+    native = [
+        ChatMessage(USER, "go"),
+        ChatMessage(ASSISTANT, None, [call]),  # type: ignore[list-item]  # dicts are accepted
+        ChatMessage(RESPONSE, "sunny", tool_call_id="1"),
+    ]
+    chosen = {"tool-call": "assistant", "tool-response": "user"}
+    _, assistant, result = to_chat_messages(native, chosen)
+    assert assistant["role"] == "assistant"
+    assert assistant["content"].startswith("Calling tools:")
+    assert "tool_calls" not in assistant
+    assert result == {"role": "user", "content": "Call id: 1\nObservation:\nsunny"}
+    *_, result = to_chat_messages(native, {"tool-response": "tool"})
+    assert result == {"role": "tool", "content": "sunny", "tool_call_id": "1"}
+    *_, result = to_chat_messages(native, {"system": "user"})
+    assert result["role"] == "tool"
+
+
 def test_the_messages_themselves_stay_as_they_are() -> None:
     parts = [TextPart("a"), TextPart("b")]
     message = ChatMessage(USER, list(parts))

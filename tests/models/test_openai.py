@@ -256,6 +256,35 @@ def test_content_that_comes_as_parts() -> None:
     assert (reply.content, reply.reasoning, reply.token_usage) == ("42", "Hmm.", None)
 
 
+@pytest.mark.parametrize("arguments", ["/etc/passwd", '"x"', "[1", 7, None, [1]])
+@pytest.mark.parametrize(
+    ("told", "counted"),
+    [
+        ({"prompt_tokens": -5, "completion_tokens": 10**400}, (0, 1 << 53)),
+        ({"prompt_tokens": True, "completion_tokens": 1.5}, (0, 0)),
+        ({"prompt_tokens": "many", "completion_tokens": {}}, (0, 0)),
+        ([1], None),
+    ],
+)
+def test_a_hostile_reply_is_text_and_counts(
+    told: Any, counted: tuple[int, int] | None, arguments: Any
+) -> None:
+    parts = [
+        {"type": "image_url", "image_url": {"url": "file:///etc/hostname"}},
+        {"type": "image", "path": "/etc/hostname", "image": "/etc/hostname"},
+        *({"type": "text", "text": "42"}, {"type": "text", "text": ["a"]}, "x", None, 7),
+    ]
+    call = {"id": 5, "function": {"name": "weather", "arguments": arguments}}
+    message = {"role": "system", "content": parts, "tool_calls": [call]}
+    answer = json.loads(completion([{"message": message}]).body) | {"usage": told}
+    with serving(Answer(json.dumps(answer))) as server:
+        reply = whole(model(server))
+    assert (reply.role, reply.content) == (MessageRole.ASSISTANT, "42")
+    usage = reply.token_usage
+    assert (usage and (usage.input_tokens, usage.output_tokens)) == counted
+    assert [call.function.name for call in reply.tool_calls or []] == ["weather"]
+
+
 @DOORS
 def test_a_response_format_is_sent(door: Door) -> None:
     form = {"type": "json_object"}
@@ -268,7 +297,7 @@ def test_a_response_format_is_sent(door: Door) -> None:
 @pytest.mark.parametrize(
     ("answer", "told"),
     [
-        (fails(401, "Incorrect API key"), r"refused the key .* OPENAI_API_KEY .*req-42"),
+        (fails(401, "Incorrect API key"), r"refused the key .* Check the api_key .*req-42"),
         (fails(403, "not yours"), r"does not let this key use 'scripted'"),
         (fails(404, "no such model"), r"no model 'scripted'.*api_base.*no such model"),
         (fails(400, "bad temperature"), r"REMOVE_PARAMETER.*bad temperature"),
@@ -311,7 +340,7 @@ def test_a_body_that_is_no_completion(door: Door, answer: Answer) -> None:
     ("answer", "told"),
     [
         (events([chunk({"content": "half"})], end=""), "broke off"),
-        (events([chunk({"content": "half"})], end="", cut=True), "connection .* failed"),
+        (events([chunk({"content": "half"})], end="", cut=True), "broke the reply off"),
         (events([chunk({"content": "half"})], end="data: {nonsense\n\n"), "no chat completion"),
         (events([], end=""), "broke off"),
         (events([[1, 2]]), "what is no chunk"),

@@ -21,6 +21,8 @@ from sanderling.models import (
 )
 from support.openai_server import says, serving
 
+pytestmark = pytest.mark.usefixtures("ready")
+
 HELLO = [ChatMessage(MessageRole.USER, "Hello")]
 
 

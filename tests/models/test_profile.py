@@ -8,6 +8,8 @@ import pytest
 
 from sanderling.models import ModelProfile, OpenAIModel
 
+pytestmark = pytest.mark.usefixtures("ready")
+
 
 def test_the_small_profile_loads_and_loads_back() -> None:
     small = ModelProfile.load("small")

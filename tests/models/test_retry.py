@@ -97,6 +97,12 @@ def test_attempts_are_counted(way: Way) -> None:
     assert server.asked == 3
 
 
+def test_what_a_server_said_is_a_sentence_before_it_is_told_how_often() -> None:
+    failures = (AgentGenerationError("It said: Provider error", retryable=True) for _ in range(2))
+    with pytest.raises(AgentGenerationError, match=r"Provider error\. It was asked 2 times"):
+        retries(Time(), attempts=2).call(Server(*failures))
+
+
 @ways
 def test_no_try_begins_after_the_total_time(way: Way) -> None:
     time, server = Time(), Server(*(passing(40) for _ in range(9)))

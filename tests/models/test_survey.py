@@ -94,7 +94,7 @@ def test_a_local_server_tells_its_models() -> None:
 def test_without_packages_nothing_is_usable_and_each_names_its_extra(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("sanderling.models._survey.is_installed", lambda name: False)
     found = surveyed({"GROQ_API_KEY": "secret"}, lambda url: ["m"])
     assert not any(each.usable for each in found.values())
     assert all("pip install" in each.todo for each in found.values())

@@ -11,56 +11,13 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 from sanderling.sandbox import _checkpoint as checkpoint
-from sanderling.sandbox import create_interpreter
-from sanderling.sandbox._remote import RemoteInterpreter
 from sanderling.sandbox.backends import _fork_servers
+from support.copying import CLONE, END, FORK, PARENT, copied, copyable, few, seconds_of, ticks
 from support.hosts import scenario_of_host
 from support.processes import children, fork_servers, lasting, offspring, sandboxes, watch
 from support.sandbox import error, run, value
-
-END = "import os; os._exit(1)"
-CLONE = """
-import ctypes, os
-libc = ctypes.CDLL(None, use_errno=True)
-number = 56 if os.uname().machine == "x86_64" else 220
-def clone(flags):
-    thread = ctypes.c_int()
-    place = ctypes.addressof(thread)
-    last = (0, place) if number == 220 else (place, 0)
-    pid = libc.syscall(number, ctypes.c_ulong(flags), 0, 0, *map(ctypes.c_ulong, last))
-    return pid, ctypes.get_errno()
-"""
-FORK, PARENT = 0x01200011, 0x8000
-
-
-@contextlib.contextmanager
-def copyable(**options: Any) -> Iterator[RemoteInterpreter]:
-    options = {"timeout_seconds": 5, "additional_authorized_imports": ["*"], **options}
-    python = create_interpreter("local", **options)
-    assert isinstance(python, RemoteInterpreter)
-    try:
-        python.open()
-        assert python.layers["snapshots"] is True, python.layers
-        yield python
-    finally:
-        python.close()
-
-
-def copied(python: RemoteInterpreter) -> None:
-    """Runs an empty step, after which a copy is made, and waits for that."""
-    run(python, "0")
-    python._resources.checkpoint.settle()
-
-
-def ticks(pid: int) -> int:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return int(fields[11]) + int(fields[12])
 
 
 def no_more_processes_than_copies() -> None:
@@ -72,14 +29,15 @@ def no_more_processes_than_copies() -> None:
             CLONE + "def other_flags():\n"
             f"    for flags in (0x11, 0x8011, 0x4111, 0x111, {FORK | 0x2000}, {FORK | 0x800000},\n"
             f"                  {FORK | 0x10000000}, {FORK | 0x20000000}, {FORK & ~0xFF},\n"
-            f"                  {FORK | 0x4000}, {FORK & ~0x200000}):\n"
+            f"                  {FORK | 0x4000}, {FORK & ~0x200000},\n"
+            f"                  {FORK & ~0xFF | 9}, {FORK & ~0xFF | 19}):\n"
             "        found.append(clone(flags))\n"
             "os.register_at_fork(before=other_flags)",
         )
         copied(python)
-        assert len(sandboxes()) == 2
+        assert few(2)
         found = value(python, "found")
-        assert len(found) >= 11
+        assert len(found) >= 13
         assert {tuple(each) for each in found} == {(-1, 1)}, found  # EPERM
     assert lasting(sandboxes()) == set()
     with copyable() as python:
@@ -91,7 +49,7 @@ def no_more_processes_than_copies() -> None:
         value(python, CLONE + "found = []\n" + code)
         for _ in range(3):
             copied(python)
-            assert len(sandboxes()) <= 2
+            assert few(2)
         (first, second) = value(python, "found[-1]")
         assert first > 0 > second
         # The copy goes on in the loop of the code, which an interrupt ends.
@@ -150,16 +108,20 @@ def members_cannot_signal_each_other() -> None:
 
 def others_are_not_held_up() -> None:
     """H7: what a process does when it should be copied costs other sandboxes no time."""
+
+    def serve_others() -> None:
+        for _ in range(5):
+            with copyable() as other:
+                assert value(other, "1") == 1
+
+    usual = seconds_of(serve_others)
     with copyable() as first, copyable() as second:
         value(first, "import os\nos.register_at_fork(before=lambda: os.read(os.pipe()[0], 1))")
         value(second, f"{CLONE}\nos.register_at_fork(before=lambda: clone(0x4111))")
         for python in (first, second):
             python._exchange._say(python._exchange._session.tools([]))
-        began = time.monotonic()
-        for _ in range(5):
-            with copyable() as other:
-                assert value(other, "1") == 1
-        assert time.monotonic() - began < 3  # the copy is given up after three
+        # The copies are given up after three seconds. A busy machine needs longer for the rest.
+        assert seconds_of(serve_others) < 2.5 + 4 * usual
     assert lasting(sandboxes()) == set()
 
 
@@ -175,10 +137,12 @@ def closing_waits_for_no_copy() -> None:
         "for _ in range(4): threading.Thread(target=forever, daemon=True).start()"
     )
     for code in (never, threads):
-        with copyable() as python:
+        with contextlib.ExitStack() as stack:
+            plain, python = (stack.enter_context(copyable()) for _ in range(2))
+            run(plain, "1")
             run(python, code)
-            began = time.monotonic()
-        assert time.monotonic() - began < 2.5, code
+            usual = seconds_of(plain.close)
+            assert seconds_of(python.close) < 2.5 + 4 * usual, code
     assert lasting(sandboxes()) == set()
 
 
@@ -241,7 +205,7 @@ def nothing_outlives_the_host() -> None:
         "sys.argv[1:] = ['', sys.argv[1]]\n"
         "from support.hosts import scenario_of_host\n"
         "scenario_of_host()\n"
-        "from copying_host import CLONE, copyable\n"
+        "from support.copying import copyable\n"
         "from support.sandbox import value\n"
         "with copyable() as python:\n"
         "    kept = python.snapshot()\n"
@@ -262,12 +226,15 @@ def nothing_outlives_the_host() -> None:
         assert host.stdout.readline() == "ready\n"
         with contextlib.ExitStack() as stack:
             left = offspring(host.pid)
-            assert len(left) >= 4
-            ends = [stack.enter_context(watch(pid)) for pid in left]
+            ends = []
+            for pid in left:
+                with contextlib.suppress(ProcessLookupError):  # one that was only passing
+                    ends.append(stack.enter_context(watch(pid)))
             if how == "is killed":
                 host.kill()
             host.communicate()
-            assert all(end(15) for end in ends), how
+            assert len(ends) >= 4
+            assert all(end(30) for end in ends), how
 
 
 def a_fork_server_that_is_mute_is_replaced() -> None:
@@ -290,15 +257,13 @@ def a_fork_server_that_is_mute_is_replaced() -> None:
 def copies_count_as_memory() -> None:
     """H1, H2: an interpreter with its copies takes no more memory than it may."""
     size = 150 << 20
-    with copyable(memory_bytes=400 << 20, timeout_seconds=20) as python:
+    with copyable(memory_bytes=400 << 20, timeout_seconds=60) as python:
         kept = []
         told = ""
-        for number in range(5):
-            result = run(
-                python,
-                f"import time\nx = bytearray(b'{number}') * {size}\n"
-                "until = time.monotonic() + 2\nwhile time.monotonic() < until: pass",
-            )
+        for number in range(3):
+            code = f"x = bytearray(b'{number}') * {size}"
+            # The host looks ten times a second, or less often on a busy machine.
+            result = run(python, f"{code}\nwhile True: pass" if number == 2 else code)
             if result.error is not None:
                 told = str(result.error)
                 break
@@ -318,7 +283,8 @@ def no_foreign_process_is_left() -> None:
             copied(python)
         python.snapshot().close()
         for server in fork_servers():
-            assert len(children(server)) <= 2
+            assert few(2)
+            assert children(server) <= sandboxes()
     assert lasting(sandboxes()) == set()
 
 

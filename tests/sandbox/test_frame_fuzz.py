@@ -6,23 +6,29 @@ failure comes again. Parts keep each test short.
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import copy
 import dataclasses
 import datetime
 import decimal
 import enum
+import fractions
 import gc
+import io
+import ipaddress
 import json
 import os
 import pathlib
 import random
+import re
 import sys
 import time
 import tracemalloc
+import types
 import uuid
 from collections.abc import Callable, Iterator
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import pytest
 
@@ -48,6 +54,16 @@ FINAL = {**CALL, "name": "final_answer", "text": "t"}
 
 class Colour(enum.Enum):
     RED = 1
+
+
+class Access(enum.Flag):
+    READ = 1
+    WRITE = 2
+
+
+class Pair(NamedTuple):
+    left: object
+    right: object
 
 
 @dataclasses.dataclass
@@ -84,6 +100,12 @@ def values() -> Iterator[object]:
     )
     yield [numpy.array([(1, "a")], dtype="i4,U2"), numpy.array([1, "a"], dtype=object)]
     yield Image.new("RGB", (3, 2))
+    yield [collections.Counter("aab"), collections.OrderedDict(a=1), collections.deque([1], 3)]
+    yield [collections.defaultdict(list, {1: [2]}), range(5), slice(1, None), re.compile("a+")]
+    yield [Pair(1, [2]), {Pair(3, 4): 5}, types.SimpleNamespace(a=1, b=[2])]
+    yield [io.BytesIO(b"data"), io.StringIO("text"), KeyError("a"), OSError(2, "b")]
+    yield [fractions.Fraction(1, 3), ipaddress.ip_address("10.0.0.1"), Access.READ | Access.WRITE]
+    yield pandas.DataFrame({"a": ["é", "", None], "b": ["x", float("nan"), "y"]}, dtype=object)
     yield object()
     yield kernel.SandboxValue("T", "<t>", "result_1")
 
@@ -111,7 +133,24 @@ def large_values(count: int) -> Iterator[object]:
     yield table.astype({"a": "category", "b": "category", "c": "Float64"})
     yield [table[:2]] * (count // 20)
     yield pandas.DataFrame(numpy.zeros((2, count // 10)))
+    yield table.astype({"b": "string"})
+    yield pandas.DataFrame({"a": [None, *names], "b": ["", *names]}, dtype=object)
     yield [numbers[:1]] * count
+    yield [Pair(number, name) for number, name in enumerate(names)]
+    yield [collections.deque([number]) for number in range(count)]
+    yield [collections.Counter({name: 1}) for name in names]
+    yield [collections.OrderedDict({name: 1}) for name in names]
+    yield collections.OrderedDict.fromkeys(range(count))
+    yield [types.SimpleNamespace(name=name) for name in names]
+    yield [KeyError(name) for name in names]
+    yield [OSError(2, name) for name in names]
+    yield [io.BytesIO(b"") for _ in names]
+    yield [io.StringIO(name) for name in names]
+    yield [re.compile(f"a{number % 100}") for number in range(count)]
+    yield [range(number) for number in range(count)]
+    yield [fractions.Fraction(number + 1, 7) for number in range(count)]
+    yield [ipaddress.ip_address(number) for number in range(count)]
+    yield [ipaddress.ip_network((number << 64, 64)) for number in range(count)]
     yield numpy.zeros(3, dtype=[(name, "i4") for name in names])
     yield numpy.array([*names, 1], dtype=object)
 
@@ -143,6 +182,28 @@ def hostile(count: int) -> Iterator[tuple[object, list[kernel.Blob]]]:
     table = {"$": "table", "k": index, "n": index, "v": [["a"]], "rows": 1}
     yield [table] * (count // 8), []
     yield [{"$": "path", "v": "a/" * count}], []
+    for kind in ("counter", "ordered"):
+        yield {"$": kind, "k": equal, "v": equal}, []
+        yield {"$": kind, "k": same, "v": same}, []
+    for place in range(2):
+        names = [{"$": "namedtuple", "type": f"P{n}", "k": ["a"], "v": [1]} for n in range(count)]
+        yield names[: 900 if place else count], []
+    fields = [f"a{n}" for n in range(500)]
+    yield [{"$": "namedtuple", "type": "P", "k": fields, "v": fields}] * (count // 200), []
+    yield [{"$": "deque", "v": [], "most": None}] * (count // 2), []
+    yield [{"$": "pattern", "v": "[\x00-\uffff]" * 9, "flags": 2}] * (count // 4), []
+    yield [{"$": "range", "v": [0, {"$": "int", "v": "f" * count}, 1]}], []
+    numbers = [{"$": "int", "v": digit * 3_998} for digit in "12"]
+    yield [{"$": "fraction", "v": numbers}] * (count // 400), []
+    yield [{"$": "range", "v": [0, *numbers]}] * (count // 400), []
+    short = {"$": "ndarray", "t": "|u1", "s": [count], "i": 1, "scalar": False}
+    texts = {"$": "texts", "t": "object", "i": 0, "sizes": short, "gaps": None}
+    yield {"$": "series", "name": None, "n": None, "v": texts}, [b"", bytes(count)]
+    yield {"$": "series", "name": None, "n": None, "v": texts}, [b"ab" * count, b"\2" * count]
+    marks = {**short, "i": 2}
+    marked = {**texts, "gaps": marks}
+    blobs: list[kernel.Blob] = [b"", bytes(count), b"\1" * count]
+    yield {"$": "series", "name": None, "n": None, "v": marked}, blobs
     yield ['"\\', '\\"' * count], []
 
 

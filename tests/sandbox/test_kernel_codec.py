@@ -7,11 +7,17 @@ import dataclasses
 import datetime
 import decimal
 import enum
+import fractions
+import io
+import ipaddress
 import math
 import pathlib
+import re
 import sys
+import time
+import types
 import uuid
-from typing import Any
+from typing import Any, cast
 
 import numpy
 import pandas  # type: ignore[import-untyped]  # it has no types
@@ -138,6 +144,115 @@ class Pair(collections.namedtuple("Pair", "left right")):  # noqa: PYI024 - the 
     __slots__ = ()
 
 
+class Odd(tuple[int]):
+    """Says that it has fields, and has none."""
+
+    __slots__ = ()
+    _fields = ("a", "class")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        collections.Counter("aab"),
+        collections.Counter({(1, 2): -3, "a": 2.5}),
+        collections.OrderedDict([(2, "b"), (1, "a")]),
+        collections.defaultdict(list, a=[1]),
+        collections.defaultdict(None, {1: 2}),
+        collections.deque([1, [2]], maxlen=5),
+        collections.deque(),
+        range(3),
+        range(5, -(2**70), -2),
+        slice(1, None, -1),
+        slice("a", "b"),
+        types.SimpleNamespace(a=1, b=types.SimpleNamespace(c=[2])),
+        fractions.Fraction(-1, 3),
+        ipaddress.ip_address("10.0.0.1"),
+        ipaddress.ip_address("fe80::1%eth0"),
+        ipaddress.ip_network("10.0.0.0/8"),
+        ipaddress.ip_interface("::1/64"),
+        {range(3): 1, fractions.Fraction(1, 2): 2},
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_kinds_of_the_standard_library_come_back(value: Any) -> None:
+    back = cross(value)
+    assert (type(back), back, repr(back)) == (type(value), value, repr(value))
+    if isinstance(value, collections.defaultdict):
+        assert back.default_factory is value.default_factory
+
+
+def test_named_tuples_come_back_with_their_names() -> None:
+    back, other = cross([Pair(1, [Pair("é", None)]), Pair(3, 4)])
+    assert (back, back.left, back.right[0].left) == ((1, [("é", None)]), 1, "é")
+    assert (repr(other), other._asdict()) == ("Pair(left=3, right=4)", {"left": 3, "right": 4})
+    assert type(back) is type(other) is not Pair
+    assert cross({Pair(1, 2): 3}) == {(1, 2): 3}
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ValueError("no", 5),
+        KeyError("a"),
+        OSError(2, "not there"),
+        UnicodeDecodeError("utf-8", b"x", 0, 1, "why"),
+        ExceptionGroup("many", [ValueError(1), TypeError()]),
+        UserWarning("w"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_exceptions_of_python_come_back(error: Exception) -> None:
+    back = cross([error])[0]
+    assert (type(back), str(back), repr(back)) == (type(error), str(error), repr(error))
+
+
+def test_streams_come_back_with_their_place() -> None:
+    data, text = io.BytesIO(b"abcd"), io.StringIO("a\r\nb\nc")
+    data.seek(2)
+    text.readline()
+    back = cross({"a": [data, text]})["a"]
+    assert [back[0].read(), back[0].getvalue()] == [b"cd", b"abcd"]
+    assert [back[1].read(), back[1].getvalue()] == ["b\nc", "a\r\nb\nc"]
+    data.seek(1 << 60)
+    assert cross(data).tell() == 4
+
+
+def test_a_pattern_is_read_as_its_text() -> None:
+    back = cross(re.compile("a+", re.IGNORECASE))
+    assert back == Record("Pattern", {"pattern": "a+", "flags": int(re.IGNORECASE | re.UNICODE)})
+    assert re.compile(back.pattern, back.flags).fullmatch("AA")
+
+
+TEXTS = ["a", "", "é日\U0001f600", "x" * 300, "y" * 70_000]
+
+
+@pytest.mark.parametrize(
+    "cells", [TEXTS, [*TEXTS, None], ["a", math.nan, None], TEXTS[:1], []], ids=len
+)
+@pytest.mark.parametrize("dtype", ["object", "string", "category"])
+def test_columns_of_texts_come_back(cells: list[Any], dtype: str) -> None:
+    column = pandas.Series(cells, dtype=dtype)
+    back = cross(column)
+    pandas.testing.assert_series_equal(back, column)
+    assert [*map(type, back.tolist())] == [*map(type, column.tolist())]
+    index = pandas.Index(cells, dtype=dtype)
+    pandas.testing.assert_index_equal(cross(index), index)
+
+
+def test_texts_with_halves_of_characters_come_back() -> None:
+    assert cross(pandas.Series(["\ud800", "b\udc00"], dtype=object)).tolist() == [
+        "\ud800",
+        "b\udc00",
+    ]
+
+
+def test_a_column_of_texts_in_a_memory_of_before_is_read() -> None:
+    series = {"$": "series", "name": None, "n": None}
+    column = {"$": "texts", "t": "string", "v": ["a", None]}
+    assert decode({**series, "v": column}).tolist() == ["a", pandas.NA]
+
+
 def test_instances_cross_as_a_name_and_fields() -> None:
     point = cross(Point(1, [Color.RED]))
     assert point == Record("Point", {"x": 1, "y": [Record("Color", {"name": "RED", "value": 1})]})
@@ -153,13 +268,11 @@ def test_instances_cross_as_a_name_and_fields() -> None:
 @pytest.mark.parametrize(
     ("value", "becomes"),
     [
-        (collections.Counter("aab"), {"a": 2, "b": 1}),
-        (collections.OrderedDict(a=1), {"a": 1}),
-        (collections.defaultdict(list, a=[1]), {"a": [1]}),
-        (collections.deque([1, 2]), [1, 2]),
-        (range(3), [0, 1, 2]),
+        (collections.defaultdict(lambda: [0], a=[1]), {"a": [1]}),
+        (collections.Counter({"a": cast("int", decimal.Decimal(1))}), {"a": decimal.Decimal(1)}),
         ({"a": 1}.keys(), ["a"]),
-        (Pair(1, 2), (1, 2)),
+        (Odd([1]), (1,)),
+        (time.gmtime(0), (1970, 1, 1, 0, 0, 0, 3, 1, 0)),
         (memoryview(b"abc")[1:], b"bc"),
         (numpy.float32(1.5), 1.5),
         (numpy.int64(3), 3),
@@ -339,6 +452,8 @@ def exploding() -> object:
         (math, r"a module cannot cross"),
         (numpy.array([object()]), r"a object cannot cross"),
         (numpy.zeros(2, dtype="V3"), r"dtype"),
+        (range(1 << 20_000), r"too many digits"),
+        (types.SimpleNamespace(__array_interface__={}), r"SimpleNamespace cannot cross"),
         (numpy.ma.array([1], mask=[True]), r"masked array"),
         (cyclic(), r"containing itself"),
         (exploding(), r"more than 2,000,000 items"),
@@ -427,6 +542,38 @@ def decode(encoded: object, *blobs: bytes) -> Any:
         ({"$": "host", "id": "x"}, []),
         ({"$": "code", "n": 1}, []),
         ({"$": "kept", "type": 1, "repr": "", "name": None}, []),
+        ({"$": "defaultdict", "of": "eval", "k": [], "v": []}, []),
+        ({"$": "defaultdict", "of": ["list"], "k": [], "v": []}, []),
+        ({"$": "counter", "k": [1], "v": []}, []),
+        ({"$": "deque", "v": [], "most": -1}, []),
+        ({"$": "deque", "v": [], "most": 10**30}, []),
+        ({"$": "namedtuple", "type": "P", "k": ["a b"], "v": [1]}, []),
+        ({"$": "namedtuple", "type": "P", "k": ["_a"], "v": [1]}, []),
+        ({"$": "namedtuple", "type": "P", "k": ["class"], "v": [1]}, []),
+        ({"$": "namedtuple", "type": "P", "k": ["a", "a"], "v": [1, 2]}, []),
+        ({"$": "namedtuple", "type": "P", "k": ["ﬁ", "fi"], "v": [1, 2]}, []),
+        ({"$": "namedtuple", "type": "P(0)", "k": ["a"], "v": [1]}, []),
+        ({"$": "namedtuple", "type": "P", "k": ["a"], "v": []}, []),
+        ({"$": "namedtuple", "type": "P", "k": [f"a{n}" for n in range(501)], "v": [1] * 501}, []),
+        ({"$": "namespace", "k": [1], "v": [1]}, []),
+        ({"$": "range", "v": [1, 2.5, 3]}, []),
+        ({"$": "range", "v": [1, 2, 0]}, []),
+        ({"$": "slice", "v": [[1], None, None]}, []),
+        ({"$": "pattern", "v": "a", "flags": "I"}, []),
+        ({"$": "bytesio", "i": 0, "at": -1}, [b"x"]),
+        ({"$": "stringio", "v": [1], "at": 0}, []),
+        ({"$": "fraction", "v": [1, 0]}, []),
+        ({"$": "fraction", "v": ["1", "2"]}, []),
+        ({"$": "namespace", "k": ["__array_interface__"], "v": [{"shape": [1]}]}, []),
+        ({"$": "namespace", "k": ["_\uff3fa"], "v": [1]}, []),
+        ({"$": "namespace", "k": ["a\x1b"], "v": [1]}, []),
+        ({"$": "namespace", "k": ["a" * 201], "v": [1]}, []),
+        ({"$": "namedtuple", "type": "P", "k": ["a" * 201], "v": [1]}, []),
+        ({"$": "namedtuple", "type": "P", "k": ["\uff43lass"], "v": [1]}, []),
+        ({"$": "counter", "k": [1], "v": ["a"]}, []),
+        ({"$": "ip", "type": "os", "v": "system"}, []),
+        ({"$": "ip", "type": "IPv4Address", "v": "fe80::1"}, []),
+        ({"$": "exception", "type": ["ValueError"], "v": []}, []),
         ({"$": "objects", "s": [2], "v": [1]}, []),
         ({"$": "index", "names": [], "v": [], "several": True}, []),
         ({"$": "index", "names": [1], "v": [1, 2], "several": True}, []),

@@ -26,7 +26,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from sanderling.memory import AgentMemory
-from sanderling.sandbox import CodecError, kernel
+from sanderling.sandbox import CodecError, Record, kernel
 
 QUICK = 6.0  # seconds
 
@@ -451,6 +451,69 @@ def test_only_what_pandas_writes_is_a_column(column: object) -> None:
     for encoded in (series(column), table, {"$": "index", "names": [None], "v": [column]}):
         with pytest.raises(CodecError):
             read(encoded, *blobs)
+
+
+def test_large_columns_of_texts_come_back() -> None:
+    texts = [f"text {number}" for number in range(1_000_000)]
+    table = pandas.DataFrame({"a": texts, "b": [None, *texts[1:]], "c": texts}, dtype=object)
+    with quickly():
+        back = cross(table)
+    assert back["c"].tolist() == texts
+    assert back["b"].isna().sum() == 1
+
+
+def test_more_texts_in_columns_than_can_cross_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    column = pandas.Series(["a"] * 1_000, dtype=object)
+    monkeypatch.setattr(kernel, "MAX_TEXTS", 2_500)
+    assert len(cross([column, column])) == 2
+    encoded = [kernel.encode(column) for _ in range(3)]
+    for number, (written, _) in enumerate(encoded):
+        written["v"]["i"], written["v"]["sizes"]["i"] = 2 * number, 2 * number + 1  # type: ignore[index]  # a series
+    blobs = [bytes(blob) for _, some in encoded for blob in some]
+    with pytest.raises(CodecError, match="more than 2,500 texts in columns"):
+        read([written for written, _ in encoded], *blobs)
+    with pytest.raises(CodecError, match="more than 2,500 texts in columns"):
+        kernel.encode([column] * 3)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "gaps"),
+    [([1, 1, 1], None), ([5], None), ([2, 2], [0]), ([2, 2], [3, 0]), ([2**32 - 1, 5], None)],
+    ids=str,
+)
+def test_blocks_of_another_size_than_their_texts_are_refused(
+    sizes: list[int], gaps: list[int] | None
+) -> None:
+    blobs = [b"abcd", numpy.array(sizes, dtype="<u4").tobytes(), bytes(gaps or [])]
+    column = {"$": "texts", "t": "object", "i": 0, "sizes": array(1, "<u4", len(sizes))}
+    marks = None if gaps is None else array(2, "|u1", len(gaps))
+    with pytest.raises(CodecError):
+        read(series({**column, "gaps": marks}), *blobs)
+    with pytest.raises(CodecError):
+        read(series({**column, "sizes": array(1, "<i4", len(sizes)), "gaps": None}), *blobs)
+
+
+@pytest.mark.parametrize(
+    "encoded",
+    [
+        {"$": "fraction", "v": [described(big(1_000_000)), described(big(500_000))]},
+        {"$": "range", "v": [0, described(big(2_000_000)), described(big(1_000_000))]},
+        {"$": "counter", "k": [1, 2], "v": [described(big(1_000_000)), {"$": "decimal", "v": "1"}]},
+        [{"$": "namedtuple", "type": f"P{n}", "k": ["a"], "v": [1]} for n in range(20_000)],
+        {"$": "ordered", "k": [n * sys.hash_info.modulus for n in range(1_000)], "v": [1] * 1_000},
+        {"$": "counter", "k": [n * sys.hash_info.modulus for n in range(1_000)], "v": [1] * 1_000},
+    ],
+    ids=["fraction", "range", "counts", "kinds", "ordered", "counter"],
+)
+def test_what_would_be_dear_to_make_is_refused(encoded: object) -> None:
+    with quickly(), pytest.raises(CodecError):
+        read(encoded)
+
+
+def test_no_pattern_is_compiled() -> None:
+    hostile = [{"$": "pattern", "v": "[\x00-\uffff]" * 1_000, "flags": 2}] * 1_000
+    with quickly():
+        assert isinstance(read(hostile)[0], Record)
 
 
 USED: list[str] = []

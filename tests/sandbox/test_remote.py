@@ -117,6 +117,7 @@ def test_code_that_cannot_be_stopped_is_killed(python: Interpreter, code: str, f
         ("import os; os._exit(7)", "exit status 7"),
         ("import ctypes; ctypes.string_at(0)", "SIGSEGV"),
         ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "SIGKILL"),
+        ("import os; os.kill(os.getpid(), 50)", "signal 50"),
         ("import os; os.close(3)\nwhile True: pass", "hung up"),
         ("import ctypes; ctypes.CDLL(None).abort()", "SIGABRT"),
     ],

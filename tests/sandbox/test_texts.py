@@ -6,6 +6,7 @@ import collections
 import dataclasses
 import decimal
 import enum
+import io
 from typing import Any
 
 import numpy
@@ -81,7 +82,7 @@ class Colour(enum.Enum):
         *(None, True, 5, 1.5, "text", b"x", (1, "a"), [1, [2]], {"a": {1}}, range(3)),
         *(collections.OrderedDict(a=1), decimal.Decimal("1.5"), Colour.RED, Settings("public")),
         *(Model(key="public"), Record("R", {"a": 1}), SandboxValue("T", "t"), AgentText("text")),
-        *(numpy.arange(3), pandas.DataFrame({"a": ["x", None]}), Image.new("L", (2, 3))),
+        *(numpy.arange(3), pandas.DataFrame({"a": ["x", None]}), collections.deque([1])),
         HostObject(Client()),
     ],
     ids=lambda value: type(value).__name__,
@@ -89,6 +90,14 @@ class Colour(enum.Enum):
 def test_data_is_shown_as_it_shows_itself(value: object) -> None:
     assert safe_repr(value) == repr(value)
     assert safe_str(value) == str(value)
+
+
+def test_no_place_in_memory_is_shown() -> None:
+    image = Image.new("L", (2, 3))
+    shown = "<PIL.Image.Image image mode=L size=2x3>"
+    assert (safe_repr(image), safe_repr([image])) == (shown, f"[{shown}]")
+    assert safe_repr({"a": io.BytesIO(b"x")}) == "{'a': <_io.BytesIO object>}"
+    assert safe_repr("<x at 0x7f0011223344>") == "'<x at 0x7f0011223344>'"
 
 
 CLIENT = Client()

@@ -16,9 +16,10 @@ from support.sandbox import interpreter
 def children(pid: int) -> set[int]:
     """The processes that `pid` has started and that are still there, dead or alive."""
     found: set[int] = set()
-    for task in Path(f"/proc/{pid}/task").glob("*/children"):
-        with contextlib.suppress(OSError):  # a thread that ends
-            found.update(map(int, task.read_text().split()))
+    with contextlib.suppress(OSError):  # a process that ends
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            with contextlib.suppress(OSError):  # a thread that ends
+                found.update(map(int, (task / "children").read_text().split()))
     return found
 
 
@@ -54,7 +55,7 @@ def lasting(processes: set[int]) -> set[int]:
     found = set()
     for pid in processes:
         with contextlib.suppress(ProcessLookupError), watch(pid) as ends:
-            if not ends(10):
+            if not ends(30):
                 found.add(pid)
     return found
 

@@ -125,3 +125,32 @@ def test_each_test_has_recordings_of_its_own(run: Run) -> None:
         result.assert_outcomes(passed=5)
     assert "test_it.TestOne.test_run.jsonl" in run.recordings
     assert "test_it.test_named_a_b.jsonl" in run.recordings
+
+
+OBJECTS = """
+    from PIL import Image
+    from sanderling import CodeAgent, ScriptedModel
+
+    class Client:
+        pass
+
+    def shifted(number):
+        return number + 1
+
+    def test_run(recorded_model):
+        replies = ["<code>[client, photo, shifted]</code>", "<code>final_answer(shifted(1))</code>"]
+        given = {"client": Client(), "photo": Image.new("L", (2, 3)), "shifted": shifted}
+        made = CodeAgent([], recorded_model(lambda: ScriptedModel(replies)), verbosity_level=0)
+        with made:
+            assert made.run("Go.", additional_args=given) == 2
+"""
+
+
+def test_a_run_with_objects_is_replayed(run: Run) -> None:
+    run.pytester.makepyfile(test_it=OBJECTS)
+    for options in (["--record-models"], [], []):
+        result = run.pytester.runpytest_subprocess("-p", "no:cacheprovider", *options)
+        result.assert_outcomes(passed=1)
+    (recording,) = (run.pytester.path / "recordings").iterdir()
+    assert "<function shifted(number)>" in recording.read_text()
+    assert " at 0x" not in recording.read_text()

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
 from contextlib import aclosing, closing
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, Never, Self, Unpack, overload
 
 from sanderling.console import LogLevel
 from sanderling.memory import ActionStep, AgentMemory
@@ -17,7 +17,7 @@ from ._agent_tool import format_answer, format_task
 from ._definition import AgentDefinition
 from ._old_names import OldNames
 from ._policies import with_memory
-from ._validation import defines, images_there
+from ._validation import defines, images_there, refuse_unknown
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -90,6 +90,12 @@ class MultiStepAgent(AgentDefinition, OldNames):
     _prepared: Mapping[str, Any] = MappingProxyType({})  # variables for all runs; only replaced
     _calls_tools = False  # in its steps, that is, other than from code
     _session: Session | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A copy has a session of its own: a sandbox and a run under way belong to one agent.
+        state = {**vars(self), "_session": None}
+        state.pop("_answer_type", None)  # made of `output_type` again
+        return state
 
     # Running tasks
 
@@ -188,6 +194,7 @@ class MultiStepAgent(AgentDefinition, OldNames):
         *,
         files: Sequence[FilePath] | None = None,
         keep_files: FilePath | None = None,
+        **unknown: Never,
     ) -> Any:
         """Runs a task in the calling thread.
 
@@ -208,6 +215,7 @@ class MultiStepAgent(AgentDefinition, OldNames):
                 their own names; the model is told. For agents that act by code, on this machine.
             keep_files: A folder that gets, when the run ends, copies of the files that its code has
                 written, in the place of those of the same name. Overrides that of the agent.
+            **unknown: Refused, with the close name that there is.
 
         Returns:
             The answer; a `RunResult` or a generator of events where one was asked for.
@@ -226,6 +234,7 @@ class MultiStepAgent(AgentDefinition, OldNames):
             SandboxUnavailable: This machine cannot enforce the walls around code.
             SandboxError: Files cannot go in and out of the place where code runs.
         """
+        self._refuse_unknown("run", unknown)
         if isinstance(images, bool):
             single_step, images = images, None
         options: RunOptions = {
@@ -263,8 +272,10 @@ class MultiStepAgent(AgentDefinition, OldNames):
         *,
         files: Sequence[FilePath] | None = None,
         keep_files: FilePath | None = None,
+        **unknown: Never,
     ) -> Any:
         """Runs a task under asyncio; takes, returns and raises what `run` does."""
+        self._refuse_unknown("arun", unknown)
         options: RunOptions = {
             "images": images,
             "variables": additional_args,
@@ -296,8 +307,10 @@ class MultiStepAgent(AgentDefinition, OldNames):
         *,
         files: Sequence[FilePath] | None = None,
         keep_files: FilePath | None = None,
+        **unknown: Never,
     ) -> AsyncGenerator[Event, None]:
         """Runs a task under asyncio and yields its events, the last one a `FinalAnswerStep`."""
+        self._refuse_unknown("astream", unknown)
         run = self.start(
             task,
             reset=reset,
@@ -532,6 +545,9 @@ class MultiStepAgent(AgentDefinition, OldNames):
             has_own_calls=self._calls_tools and defines(self, "execute_tool_call", MultiStepAgent),
         )
 
+    def check_place(self, session: Session) -> None:
+        """Looks for what a run will need, before a model is paid for."""
+
     def create_sandbox(self, memory: AgentMemory) -> Sandbox:
         """Makes the place where the code of a session runs.
 
@@ -571,6 +587,11 @@ class MultiStepAgent(AgentDefinition, OldNames):
         session.check_free()
         session.is_used = True
         return Run(self, session, self.task or "", limiter=session.limiter(self.limits)).manual()
+
+    def _refuse_unknown(self, method: str, unknown: Mapping[str, object]) -> None:
+        if unknown:
+            functions = [getattr(MultiStepAgent, method)]
+            refuse_unknown(f"{type(self).__name__}.{method}", functions, unknown)
 
     @property
     def _current(self) -> Session:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from sanderling._arguments import require_list
 from sanderling.console import RunPrinter
-from sanderling.loop import CodeAction, CodeTags
+from sanderling.loop import MAX_LOGS, CodeAction, CodeTags
 from sanderling.runtime import Sandbox
 from sanderling.sandbox import BASE_BUILTIN_MODULES, ToolSpec
 
@@ -26,11 +27,14 @@ if TYPE_CHECKING:
     from sanderling.memory import AgentMemory
     from sanderling.messages import ImageSource
     from sanderling.models import Model
-    from sanderling.runtime import FilePath
+    from sanderling.runtime import FilePath, Session
     from sanderling.sandbox import PythonExecutor
     from sanderling.tools import Tool
 
     from ._prompts import PromptTemplates
+
+# Where code runs by default: a locked process, or the first place with walls that works here.
+_DEFAULT_TYPE = "local" if sys.platform == "linux" else "auto"
 
 
 class CodeAgent(MultiStepAgent):
@@ -48,12 +52,14 @@ class CodeAgent(MultiStepAgent):
         executor: Runs the code, in the place of what the next two would make: an executor of this
             library, or of your own; see `PythonExecutor`. It is yours: all runs of the agent share
             it and its variables, and only `cleanup` ends it.
-        executor_type: Where the code runs: ``"local"``, a locked process of this machine;
+        executor_type: Where the code runs: ``"local"``, a locked process of this machine, the
+            default on Linux; ``"auto"``, the default elsewhere, the first place with walls;
             ``"docker"``, a container; ``"wasm"``, Pyodide under Deno; ``"e2b"``, ``"modal"`` or
             ``"blaxel"``, a machine of theirs; or ``"inprocess"``, this very process, without walls,
             for code that you trust.
         executor_kwargs: Settings of the executor, such as ``timeout_seconds``.
-        max_print_outputs_length: How many characters a step may print; the rest is cut out.
+        max_print_outputs_length: How many characters a step may print, 50,000 by default; the rest
+            is cut out.
         code_block_tags: The marks around code: ``"markdown"`` or ``(opening, closing)``; by default
             those of the model's profile, else ``<code>`` and ``</code>``.
         use_structured_outputs_internally: Make the model reply with a JSON object of thought and
@@ -78,7 +84,7 @@ class CodeAgent(MultiStepAgent):
         "use_structured_outputs_internally",
     )
     _by_argument = MappingProxyType(
-        {"executor_type": "local", "executor_kwargs": {}, "keep_files": None}
+        {"executor_type": _DEFAULT_TYPE, "executor_kwargs": {}, "keep_files": None}
     )
 
     def __init__(
@@ -89,7 +95,7 @@ class CodeAgent(MultiStepAgent):
         additional_authorized_imports: Sequence[str] | None = None,
         planning_interval: int | None = None,
         executor: PythonExecutor | Callable[..., object] | None = None,
-        executor_type: str = "local",
+        executor_type: str | None = None,
         executor_kwargs: Mapping[str, Any] | None = None,
         max_print_outputs_length: int | None = None,
         stream_outputs: bool = False,
@@ -118,9 +124,9 @@ class CodeAgent(MultiStepAgent):
         )
         if use_e2b_executor:
             executor_type = _type_instead_of_flag(executor_type)
-        if executor is not None and (executor_type != "local" or executor_kwargs):
+        if executor is not None and (executor_type not in (None, "local") or executor_kwargs):
             raise ValueError("executor= says all: leave out executor_type and executor_kwargs")
-        self.executor_type = executor_type
+        self.executor_type = executor_type or _DEFAULT_TYPE
         self.executor_kwargs = dict(executor_kwargs or {})
         self.max_print_outputs_length = max_print_outputs_length
         if keep_files is not None:
@@ -195,7 +201,12 @@ class CodeAgent(MultiStepAgent):
 
     def _action(self) -> Action:
         structured = self.use_structured_outputs_internally
-        action = CodeAction(self._tags, stream=self.stream_outputs, structured=structured)
+        action = CodeAction(
+            self._tags,
+            stream=self.stream_outputs,
+            structured=structured,
+            max_logs=self._max_logs,
+        )
         options: dict[str, Any] = {} if self.grammar is None else {"grammar": self.grammar}
         if (profile := self._profile) is None:
             return replace(action, options=options)
@@ -204,6 +215,12 @@ class CodeAgent(MultiStepAgent):
             options.setdefault("grammar", grammar)
         options = {**profile.options, **options}
         return replace(action, stop_sequences=profile.stop_sequences, options=options)
+
+    @property
+    def _max_logs(self) -> int | None:
+        if self._has_parallel:  # it is our own sandbox, which has cut what was printed
+            return None
+        return self.max_print_outputs_length or MAX_LOGS
 
     @property
     def python_executor(self) -> PythonExecutor:
@@ -233,6 +250,17 @@ class CodeAgent(MultiStepAgent):
         """Checks what comes with a task; returns the images. See `Definition`."""
         check_variables(variables, {*self.tools, *self._agent_tools})
         return super().check_inputs(images, variables)
+
+    def check_place(self, session: Session) -> None:
+        """Looks for what a run will need, before a model is paid for. See `Definition`."""
+        if self.executor is not None or session.open_interpreter is not None:
+            return
+        if self.executor_type not in ("local", "inprocess"):
+            from sanderling.sandbox import InterpreterExecutor
+
+            executor = session.sandbox().executor
+            if isinstance(executor, InterpreterExecutor):
+                executor.check()
 
     def create_sandbox(self, memory: AgentMemory) -> Sandbox:
         """Makes the place where the code of a session runs, with the tools. See `Definition`."""
@@ -271,8 +299,8 @@ def _pair_of_tags(given: object) -> CodeTags:
     raise ValueError(f'code_block_tags is "markdown" or (opening, closing), not {given!r}')
 
 
-def _type_instead_of_flag(executor_type: str) -> str:
-    if executor_type not in ("local", "e2b"):
+def _type_instead_of_flag(executor_type: str | None) -> str:
+    if executor_type not in (None, "local", "e2b"):
         raise ValueError(f"use_e2b_executor=True contradicts executor_type={executor_type!r}")
     warnings.warn(
         'use_e2b_executor=True is now written executor_type="e2b"', DeprecationWarning, stacklevel=3

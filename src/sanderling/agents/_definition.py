@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
@@ -11,8 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Never, Self, TypeAlias
 from sanderling._arguments import at_least_one, require_callables, require_list
 from sanderling.console import AgentLogger, LogLevel, RunPrinter
 from sanderling.loop import AnswerType
-from sanderling.memory import CallbackRegistry, calls_as_text
-from sanderling.messages import ChatMessage, MessageRole
+from sanderling.memory import CallbackRegistry
+from sanderling.messages import ChatMessage, MessageRole, calls_as_text
 from sanderling.models import as_model
 from sanderling.runtime import as_limits
 from sanderling.tools import FinalAnswerTool
@@ -90,7 +91,7 @@ class AgentDefinition(ABC):
         instructions: str | None = None,
         max_steps: int = 20,
         add_base_tools: bool = False,
-        verbosity_level: LogLevel | int = LogLevel.INFO,
+        verbosity_level: LogLevel | int | str = LogLevel.INFO,
         managed_agents: Sequence[MultiStepAgent | ManagedAgent] | None = None,
         step_callbacks: StepCallbacks | None = None,
         planning_interval: int | None = None,
@@ -114,7 +115,7 @@ class AgentDefinition(ABC):
         history_processors: Sequence[Compaction | MessageProcessor] = (),
         **unknown: Never,
     ) -> None:
-        refuse_unknown(type(self), unknown)
+        refuse_unknown(type(self).__name__, type(self).__mro__, unknown)
         if prompt_templates is not None and system_prompt is not None:
             raise ValueError("prompt_templates has a system prompt: leave out system_prompt")
         if on_generation_error not in ("raise", "record"):
@@ -124,7 +125,6 @@ class AgentDefinition(ABC):
         at_least_one("max_steps", max_steps)
         self.model = model
         self.output_type = output_type
-        self._answer_type = None if output_type is None else AnswerType.of(output_type)
         schema = None if self._answer_type is None else self._answer_type.schema
         final_answer = FinalAnswerTool(schema)
         self.limits = as_limits(limits)
@@ -148,7 +148,7 @@ class AgentDefinition(ABC):
         self.description: str | None = description
         self.provide_run_summary = provide_run_summary
         self.return_full_result = return_full_result
-        self.logger = logger or AgentLogger(level=LogLevel(verbosity_level))
+        self.logger = logger or AgentLogger(level=verbosity_level)
         self.stream_outputs = stream_outputs
         self.tool_description_template = tool_description_template
         self.tool_parser = tool_parser
@@ -160,6 +160,10 @@ class AgentDefinition(ABC):
         if system_prompt is not None:
             check_says(system_prompt, self._must_be_said())
             self.prompt_templates["system_prompt"] = system_prompt
+
+    @functools.cached_property
+    def _answer_type(self) -> AnswerType[Any] | None:
+        return None if self.output_type is None else AnswerType.of(self.output_type)
 
     @property
     def model(self) -> Model:
@@ -219,8 +223,24 @@ class AgentDefinition(ABC):
 
     @property
     def system_prompt(self) -> str:
-        """The system prompt as the next run will use it."""
+        """The system prompt as the next run will use it. It is made of its template each time.
+
+        Raises:
+            AttributeError: Something is assigned.
+        """
         return self.initialize_system_prompt()
+
+    @system_prompt.setter
+    def system_prompt(self, prompt: str) -> Never:
+        raise AttributeError(
+            "the system prompt is made of its template for each run: set "
+            "prompt_templates['system_prompt'], or make the agent with system_prompt= (a template) "
+            "or instructions= (a text that is added)"
+        )
+
+    def __repr__(self) -> str:
+        named = "" if self.name is None else f"name={self.name!r}, "
+        return f"{type(self).__name__}({named}model={self.model!r}, tools={list(self.tools)})"
 
     @abstractmethod
     def initialize_system_prompt(self) -> str:

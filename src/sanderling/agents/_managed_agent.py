@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import copy
+import re
 import warnings
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from ._agent import MultiStepAgent
     from ._prompts import PromptTemplates
+
+
+_BRACED = re.compile(r"(?<!\{)\{(name|task)\}(?!\})")
 
 
 class ManagedAgent:
@@ -22,8 +26,8 @@ class ManagedAgent:
         description: What it is good for.
         additional_prompting: Added to each task.
         provide_run_summary: Whether the manager gets what was done on the way as well.
-        managed_agent_prompt: Replaces the template that the task is put into; it may use
-            ``{{name}}`` and ``{{task}}``.
+        managed_agent_prompt: Replaces the template that the task is put into. In it ``{{name}}``
+            and ``{{task}}`` stand for the two, and so do ``{name}`` and ``{task}``.
     """
 
     inputs = {"request": {"type": "string", "description": "What the agent shall do, in full."}}
@@ -62,7 +66,8 @@ class ManagedAgent:
         if self.managed_agent_prompt or self.additional_prompting:
             templates = cast("dict[str, Any]", copy.deepcopy(agent.prompt_templates))
             managed = templates["managed_agent"]
-            task = self.managed_agent_prompt or managed["task"]
+            own = self.managed_agent_prompt
+            task = _BRACED.sub(r"{{ \1 }}", own) if own else managed["task"]
             managed["task"] = "\n".join(filter(None, (task, self.additional_prompting)))
             agent.prompt_templates = cast("PromptTemplates", templates)
         return agent

@@ -18,9 +18,11 @@ from sanderling.memory import (
     SystemPromptStep,
     TaskStep,
 )
+from sanderling.messages import plain_messages
 
 if TYPE_CHECKING:
     from sanderling.messages import ChatMessage, JSONObject
+    from sanderling.models import Model
 
     from ._prompts import PromptTemplates
 
@@ -82,6 +84,8 @@ class Logs(MutableSequence[MemoryStep]):
 
 class OldNames(ABC):
     """Attributes and methods that have another name today, or are computed from memory."""
+
+    model: Model
 
     @property
     @abstractmethod
@@ -147,7 +151,8 @@ class OldNames(ABC):
             summary_mode: Leave out what only the acting model needs: the system prompt, its
                 reasoning, plans.
         """
-        return self.memory.to_messages(summary_mode)
+        messages = self.memory.to_messages(summary_mode)
+        return messages if self.model.takes_tool_messages else plain_messages(messages)
 
     def write_inner_memory_from_logs(self, summary_mode: bool = False) -> Sequence[ChatMessage]:
         """Does what `write_memory_to_messages` does."""

@@ -39,28 +39,29 @@ def check_name(name: object) -> str | None:
     return name
 
 
-def refuse_unknown(agent_class: type, given: Iterable[str]) -> None:
-    """Checks that no argument is left that no constructor of an agent knows.
+def refuse_unknown(
+    called: str, functions: Iterable[Callable[..., Any]], unknown: Iterable[str]
+) -> None:
+    """Checks that no argument is left that nobody knows.
 
     Args:
-        agent_class: The class of the agent, which the error names.
-        given: The names of the arguments that are left.
+        called: What was called; the error names it.
+        functions: Who may know the arguments: constructors, or methods.
+        unknown: The names of the arguments that are left.
 
     Raises:
         TypeError: There is one; the message names a close one that is known.
     """
-    for name in given:
+    for name in unknown:
         known = {
             parameter.name
-            for kind in agent_class.__mro__
-            for parameter in inspect.signature(kind).parameters.values()
+            for function in functions
+            for parameter in inspect.signature(function).parameters.values()
             if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
         }
         close = difflib.get_close_matches(name, known, 1)
         guess = f" Did you mean {close[0]!r}?" if close else ""
-        raise TypeError(
-            f"{agent_class.__name__}() got an unexpected keyword argument {name!r}.{guess}"
-        )
+        raise TypeError(f"{called}() got an unexpected keyword argument {name!r}.{guess}")
 
 
 def defines(agent: object, method: str, base: type) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import re
 import sys
 from collections.abc import Sequence
@@ -53,11 +54,18 @@ def read_arguments(argv: Sequence[str] | None = None) -> Arguments:
     """
     parser = _parser()
     given = parser.parse_intermixed_args(argv)
-    task = " ".join(given.task)
+    task, imports = " ".join(given.task), list(given.imports)
+    if not task and imports and not _MODULE.fullmatch(imports[-1]):
+        task = imports.pop()  # it stood behind --imports, which takes all words
+    for name in imports:
+        if not _MODULE.fullmatch(name):
+            parser.error(f"argument --imports: {name!r} is no name of a module")
+    _check_no_command(parser, sys.argv[1:] if argv is None else argv)
     if task == "-" or not (task or sys.stdin is None or sys.stdin.isatty()):
         task = sys.stdin.read()
     if not task.strip():
-        parser.error(f"there is no task. Say what is to be done: {EXAMPLE}")
+        hint = " If it stands behind --imports, put it before the options." if imports else ""
+        parser.error(f"there is no task. Say what is to be done: {EXAMPLE}{hint}")
     return Arguments(
         task=task.strip(),
         model_type=given.model_type,
@@ -65,7 +73,7 @@ def read_arguments(argv: Sequence[str] | None = None) -> Arguments:
         model_path=given.model_path,
         api_base=given.api_base,
         api_key=given.api_key,
-        imports=tuple(given.imports),
+        imports=tuple(imports),
         action_type=given.action_type,
         executor_type=given.executor_type,
         max_steps=given.max_steps,
@@ -105,7 +113,9 @@ def _parser() -> argparse.ArgumentParser:
         prog="sanderling",
         description="Solve a task with an agent that acts by writing Python, run in a sandbox.",
         epilog="Without options for the model it is chosen from what is there: keys in the "
-        "environment, a local server, the embedded model. SANDERLING_DEBUG=1 shows tracebacks. "
+        "environment, a saved token of the Hub, a local server, the embedded model. "
+        "SANDERLING_DEBUG=1 shows tracebacks. The exit status is 0, 1 after an error, 2 where the "
+        "line is wrong or the steps were used up before there was an answer, 130 after Ctrl-C. "
         f"'sanderling {DOCTOR}' tells whether the sandbox holds on this machine, 'sanderling "
         f"{MODELS}' which models can be used.",
     )
@@ -137,14 +147,13 @@ def _parser() -> argparse.ArgumentParser:
         metavar="MODULE",
         nargs="+",
         action="extend",
-        type=_module,
         default=[],
         help="further modules that the code may import; '*' allows all",
     )
     agent.add_argument(
         "--executor-type",
         choices=("local", "docker", "wasm", "auto", "e2b", "modal", "blaxel", "inprocess"),
-        default="local",
+        default="local" if sys.platform == "linux" else "auto",
         help="where code runs: in a locked process, a container, WebAssembly, the first of those "
         "that works, a machine of a provider, or unprotected here (default: %(default)s)",
     )
@@ -172,12 +181,16 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _module(text: str) -> str:
-    if not _MODULE.fullmatch(text):
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is no name of a module. If it is the task, put it before the options."
+def _check_no_command(parser: argparse.ArgumentParser, argv: Sequence[str]) -> None:
+    """Refuses one word that is nearly a command: as a task it would be asked of a model."""
+    words = [word for word in argv if not word.startswith("-")]
+    if "--" in argv or len(words) != 1 or words[0] in _DESCRIPTIONS:
+        return
+    if close := difflib.get_close_matches(words[0].lower(), _DESCRIPTIONS, 1, 0.75):
+        parser.error(
+            f"there is no command {words[0]!r}. Did you mean {parser.prog} {close[0]}? "
+            f"A task of one word goes behind two dashes: {parser.prog} -- {words[0]}"
         )
-    return text
 
 
 def _count(text: str) -> int:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sanderling.models import Model
 
 DEBUG = "SANDERLING_DEBUG"
-FAILED, INTERRUPTED = 1, 130
+FAILED, STEPS_USED_UP, INTERRUPTED = 1, 2, 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -32,7 +32,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: The arguments after the command's name; by default those of this process.
 
     Returns:
-        The exit status: 0, 1 after an error or where a wall does not hold, 130 after Ctrl-C.
+        The exit status: 0, 1 after an error or where a wall does not hold, 2 where the steps were
+        used up and the answer was forced, 130 after Ctrl-C.
 
     Raises:
         SystemExit: The arguments are wrong (status 2), or ask for help or the version (0).
@@ -83,9 +84,15 @@ def _run(arguments: Arguments) -> int:
     )
     logger.log(reason, style="dim")
     with _warnings_shown(logger.level), _agent(arguments, model, logger) as agent:
-        answer = agent.run(arguments.task)
+        result = agent.run(arguments.task, return_full_result=True)
     if not logger.shows(LogLevel.INFO):
-        _print_bare(sandbox.safe_str(answer))
+        _print_bare(sandbox.safe_str(result.output))
+    if result.state == "max_steps_error":
+        _complain(
+            f"sanderling: the {arguments.max_steps} steps were used up before there was an answer. "
+            "The one above was asked for then: --max-steps N gives it more."
+        )
+        return STEPS_USED_UP
     return 0
 
 

@@ -22,7 +22,7 @@ def models(*, as_json: bool) -> int:
         print(json.dumps([asdict(each) for each in found], indent=2))
     else:
         logger = AgentLogger()
-        for place in dict.fromkeys(each.place for each in found):
+        for number, place in enumerate(dict.fromkeys(each.place for each in found)):
             rows = [
                 Row(
                     (each.name, "usable" if each.usable else "no", f"{each.detail} → {each.todo}"),
@@ -31,5 +31,5 @@ def models(*, as_json: bool) -> int:
                 for each in found
                 if each.place == place
             ]
-            print_table(logger, place, rows)
+            print_table(logger, place, rows, first=number == 0)
     return 0 if any(each.usable for each in found) else 1

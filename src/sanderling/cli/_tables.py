@@ -23,14 +23,23 @@ class Row:
     colour: str
 
 
-def print_table(logger: AgentLogger, title: str, rows: Sequence[Row]) -> None:
-    """Prints a table: in columns that fit a terminal, or for a pipe one line for each row."""
+def print_table(
+    logger: AgentLogger, title: str, rows: Sequence[Row], *, first: bool = False
+) -> None:
+    """Prints a table: in columns that fit a terminal, or for a pipe one line for each row.
+
+    Args:
+        logger: Where to.
+        title: Stands above it, after an empty line.
+        rows: What is in it; without rows nothing is printed.
+        first: Whether nothing was printed before: then there is no empty line.
+    """
     from rich.table import Table
     from rich.text import Text
 
     if not rows:
         return
-    logger.log(f"\n{title}", style="bold")
+    logger.log(title if first else f"\n{title}", style="bold")
     # No line end in a detail may make it look like another row.
     lines = [[logger.plain(" ".join(cell.split())) for cell in row.cells] for row in rows]
     for row, cells in zip(rows, lines, strict=True):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
-from sanderling._show import text_of
+from sanderling import sandbox
 from sanderling.messages import ChatMessage
 
 from ._text import excerpt, indented, text_width, visible
@@ -27,12 +27,37 @@ MAX_BLOCK = 20_000
 
 
 class LogLevel(IntEnum):
-    """How much is printed; each level adds to those before it."""
+    """How much is printed; each level adds to those before it.
+
+    A number beyond the last level is the last one.
+    """
 
     OFF = -1
     ERROR = 0
     INFO = 1
     DEBUG = 2
+
+    @classmethod
+    def of(cls, level: LogLevel | int | str) -> LogLevel:
+        """Returns a level by its number or its name.
+
+        Raises:
+            ValueError: There is none of that name.
+        """
+        return cls(level)  # type: ignore[arg-type]  # `_missing_` takes names
+
+    @classmethod
+    def _missing_(cls, value: object) -> LogLevel:
+        if isinstance(value, str) and value.upper() in cls.__members__:
+            return cls[value.upper()]
+        if isinstance(value, int):
+            return cls.DEBUG if value > cls.DEBUG else cls.OFF
+        known = ", ".join(f"{level.name} ({level.value})" for level in cls)
+        raise ValueError(f"{value!r} is no LogLevel; there is: {known}")
+
+
+Level: TypeAlias = LogLevel | int | str
+"""A level, its number, or its name."""
 
 
 class AgentLogger:
@@ -52,16 +77,24 @@ class AgentLogger:
 
     def __init__(
         self,
-        level: LogLevel | int = LogLevel.INFO,
+        level: Level = LogLevel.INFO,
         console: Console | None = None,
         *,
         first_step: int = 1,
         answer_title: str = "Out - Final answer",
     ) -> None:
-        self.level = level
+        self.level = LogLevel.of(level)
         self.answer_title = answer_title
         self._first_step = first_step
         self._console = console
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_console": None}  # another process has a standard output of its own
+
+    def __deepcopy__(self, memo: object) -> Self:
+        twin = type(self).__new__(type(self))
+        vars(twin).update(vars(self))  # copies print to the same place
+        return twin
 
     def step_title(self, number: int) -> str:
         """Returns how the step of a number, counted from 1, is called."""
@@ -80,11 +113,12 @@ class AgentLogger:
         """What is printed inside, which must not be nothing, is one output of a notebook."""
         return self.console if self.shows(LogLevel.INFO) else nullcontext()
 
-    def shows(self, level: LogLevel | int) -> bool:
+    def shows(self, level: Level) -> bool:
         """Tells whether something of this level is printed."""
-        return self.level > LogLevel.OFF and level <= self.level
+        shown = LogLevel.of(self.level)
+        return shown > LogLevel.OFF and LogLevel.of(level) <= shown
 
-    def log(self, *args: object, level: LogLevel | int = LogLevel.INFO, **kwargs: Any) -> None:
+    def log(self, *args: object, level: Level = LogLevel.INFO, **kwargs: Any) -> None:
         """Prints Rich renderables as they are, and anything else as plain text.
 
         Args:
@@ -98,7 +132,9 @@ class AgentLogger:
         from rich.text import Text
 
         printed = [
-            arg if is_renderable(arg) and not isinstance(arg, str) else self.plain(text_of(arg))
+            arg
+            if is_renderable(arg) and not isinstance(arg, str)
+            else self.plain(sandbox.text_of(arg))
             for arg in args
         ]
         if all(isinstance(arg, Text) for arg in printed):
@@ -121,7 +157,7 @@ class AgentLogger:
         self,
         content: str,
         title: str | None = None,
-        level: LogLevel | int = LogLevel.INFO,
+        level: Level = LogLevel.INFO,
         style: str = YELLOW_HEX,
     ) -> None:
         """Prints the source of a Markdown text, coloured, below a rule with the title."""
@@ -135,7 +171,7 @@ class AgentLogger:
         if content:
             self._print_source(content, "markdown")
 
-    def log_code(self, title: str, content: str, level: LogLevel | int = LogLevel.INFO) -> None:
+    def log_code(self, title: str, content: str, level: Level = LogLevel.INFO) -> None:
         """Prints Python code, coloured, between two rules."""
         if not self.shows(level):
             return
@@ -149,7 +185,7 @@ class AgentLogger:
             self._print_source(content, "python")
             self.console.print(Rule(characters=line, style="none"))
 
-    def log_rule(self, title: str, level: LogLevel | int = LogLevel.INFO) -> None:
+    def log_rule(self, title: str, level: Level = LogLevel.INFO) -> None:
         """Prints a rule over the whole width, the title in its middle."""
         if not self.shows(level):
             return
@@ -162,7 +198,7 @@ class AgentLogger:
         content: str,
         subtitle: str,
         title: str | None = None,
-        level: LogLevel | int = LogLevel.INFO,
+        level: Level = LogLevel.INFO,
     ) -> None:
         """Prints the panel that opens a run.
 
@@ -185,9 +221,7 @@ class AgentLogger:
         )
         self.console.print(panel)
 
-    def log_messages(
-        self, messages: Sequence[MessageLike], level: LogLevel | int = LogLevel.DEBUG
-    ) -> None:
+    def log_messages(self, messages: Sequence[MessageLike], level: Level = LogLevel.DEBUG) -> None:
         """Prints messages, or the dicts of some, each below a rule with its role."""
         if not self.shows(level):
             return

@@ -17,18 +17,19 @@ class Monitor:
     """Sums tokens over steps, and prints the sums after each.
 
     Args:
-        model: Accepted so that code written for smolagents keeps working.
+        tracked_model: Whose steps they are; it is only kept.
         logger: Prints; nothing is printed without one.
     """
 
-    def __init__(self, model: object = None, logger: AgentLogger | None = None) -> None:
-        del model
-        self._logger = logger
+    def __init__(self, tracked_model: object = None, logger: AgentLogger | None = None) -> None:
+        self.tracked_model = tracked_model
+        self.logger = logger
         self.reset()
 
     def reset(self) -> None:
         """Starts from zero."""
         self._usage = TokenUsage(0, 0)
+        self.step_durations: list[float] = []
 
     def get_total_token_counts(self) -> TokenUsage:
         """Returns the sum over the steps since the start."""
@@ -51,10 +52,16 @@ class Monitor:
             step: Of one run.
             agent: The name of the agent that took it, if it has one.
         """
+        self.count(step)
+        if self.logger is not None:
+            self.logger.log(self._footer(step, self.logger, agent), style="dim")
+
+    def count(self, step: ActionStep | PlanningStep) -> None:
+        """Adds a finished step, and prints nothing."""
         if step.token_usage is not None:
             self._usage += step.token_usage
-        if self._logger is not None:
-            self._logger.log(self._footer(step, self._logger, agent), style="dim")
+        if step.duration is not None:
+            self.step_durations.append(step.duration)
 
     def _footer(
         self, step: ActionStep | PlanningStep, logger: AgentLogger, agent: str | None

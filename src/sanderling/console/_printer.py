@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from sanderling import sandbox
@@ -11,6 +11,7 @@ from sanderling.loop import (
     CodeOutputDelta,
     ModelReply,
     PlanningStarted,
+    ReplyBrokenOff,
     RunStarted,
     StepStarted,
 )
@@ -24,6 +25,7 @@ from ._text import excerpt
 
 if TYPE_CHECKING:
     from sanderling.loop import Event
+    from sanderling.memory import MemoryStep
 
     from ._logger import AgentLogger
 
@@ -64,6 +66,11 @@ class RunPrinter:
             case ChatMessageStreamDelta():
                 if event.content and self._logger.shows(LogLevel.INFO):
                     self._show_reply(event.content)
+            case ReplyBrokenOff():
+                self.close()
+                self._reply_was_streamed = False
+                self._logger.log(f"The reply broke off: {event.reason}", style="yellow")
+                self._logger.log("It is asked for again.", style="yellow")
             case CodeOutputDelta():
                 if event.text and self._logger.shows(LogLevel.INFO):
                     self._show_printed(event.text)
@@ -95,6 +102,12 @@ class RunPrinter:
                 self.close()
                 if not self._answered:
                     self._show_answer(event.output)
+
+    def count(self, steps: Iterable[MemoryStep]) -> None:
+        """Takes the tokens of steps that are in memory already for the run's."""
+        for step in steps:
+            if isinstance(step, ActionStep | PlanningStep):
+                self._monitor.count(step)
 
     def close(self) -> None:
         """Ends the line that is being written; to be called when a run breaks off."""

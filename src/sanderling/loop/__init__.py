@@ -1,6 +1,6 @@
 """The agent loop: generators without I/O, which yield effects (what they need) and events."""
 
-from ._actions import Action, answer_in, shorten
+from ._actions import MAX_LOGS, Action, answer_in, shorten
 from ._answers import AnswerType
 from ._code_action import CodeAction
 from ._effects import (
@@ -22,6 +22,7 @@ from ._events import (
     ModelReply,
     NestedEvent,
     PlanningStarted,
+    ReplyBrokenOff,
     RunStarted,
     StepStarted,
     ToolOutput,
@@ -36,6 +37,7 @@ from ._state import RunState, RunStatus
 from ._tool_action import ToolAction
 
 __all__ = [
+    "MAX_LOGS",
     "Action",
     "ActionOutput",
     "AnswerType",
@@ -56,6 +58,7 @@ __all__ = [
     "PlanRequest",
     "Planning",
     "PlanningStarted",
+    "ReplyBrokenOff",
     "RunStarted",
     "RunState",
     "RunStatus",

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 Acting: TypeAlias = Generator[Effect | Event, Any, ActionOutput]
 Action: TypeAlias = "Callable[[RunState, ActionStep], Acting]"
 
-MAX_OBSERVATION = 20_000
+MAX_OBSERVATION = 20_000  # characters
+MAX_LOGS = 51_000  # what a sandbox lets code print by default, and what it notes beside
 STOPS = ("Observation:", "Calling tools:")
 
 
@@ -69,9 +70,9 @@ def _limit(reply: ChatMessage) -> str:
     return f"the model's output limit{used}"
 
 
-def shorten(text: str, length: int = MAX_OBSERVATION) -> str:
+def shorten(text: str, length: int | None = MAX_OBSERVATION) -> str:
     """Cuts the middle out of a long text, and says how much was cut."""
-    if len(text) <= length:
+    if length is None or len(text) <= length:
         return text
     half = length // 2
     cut = len(text) - 2 * half

@@ -139,6 +139,10 @@ def _json_in(text: str) -> Iterable[str]:
         yield text[start : end + 1]
 
 
+def _first_sentence(error: Exception) -> str:
+    return str(error).partition("\n")[0].partition(". ")[0].rstrip(".")
+
+
 def _from_type(output_type: Any) -> AnswerType[Any]:
     from pydantic import TypeAdapter, ValidationError
     from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
@@ -150,8 +154,9 @@ def _from_type(output_type: Any) -> AnswerType[Any]:
         schema = inline_references(adapter.json_schema())
     except (PydanticUserError, PydanticSchemaGenerationError, NameError) as error:
         raise TypeError(
-            f"output_type={output_type!r} cannot be described: {error}. Use a pydantic model, a "
-            "dataclass, a TypedDict, a plain type such as list[int], or a JSON schema."
+            f"output_type={output_type!r} cannot be described: {_first_sentence(error)}. Use a "
+            "pydantic model, a dataclass, a TypedDict, a plain type such as list[int], or a "
+            "JSON schema."
         ) from error
 
     def convert(value: object) -> Any:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from sanderling.errors import AgentExecutionError, AgentParsingError
 from sanderling.memory import ActionStep, ToolCall
 
-from ._actions import STOPS, Acting, ask, cut_off, shorten
+from ._actions import MAX_LOGS, STOPS, Acting, ask, cut_off, shorten
 from ._code_reply import STRUCTURED_REPLY, CodeReply
 from ._effects import ExecuteCode
 from ._events import ActionOutput
@@ -31,6 +31,8 @@ class CodeAction:
         options: Further keyword arguments for the model, such as a grammar.
         stream: Whether the model's text comes out while it is written.
         structured: Whether the model is made to reply with a JSON object of thought and code.
+        max_logs: How many characters of what the code printed are told; None for all that the
+            sandbox has let through.
     """
 
     tags: CodeTags = DEFAULT_TAGS
@@ -38,6 +40,7 @@ class CodeAction:
     options: Mapping[str, Any] = field(default_factory=dict)
     stream: bool = False
     structured: bool = False
+    max_logs: int | None = MAX_LOGS
 
     def __call__(self, run: RunState, step: ActionStep) -> Acting:
         """Takes one step."""
@@ -55,7 +58,7 @@ class CodeAction:
         yield call
         result: CodeResult = yield ExecuteCode(code)
         if result.logs:
-            step.observations = f"Execution logs:\n{shorten(result.logs.rstrip())}"
+            step.observations = f"Execution logs:\n{shorten(result.logs.rstrip(), self.max_logs)}"
         if result.error is not None:
             hint = self._hint(read, str(result.error))
             raise AgentExecutionError(f"{result.error}{hint}") from result.error

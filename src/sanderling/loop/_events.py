@@ -84,6 +84,17 @@ class ModelReply(Record):
 
 
 @dataclass(frozen=True, slots=True)
+class ReplyBrokenOff(Record):
+    """A streamed reply broke off and is asked for again: its deltas so far count no more.
+
+    Attributes:
+        reason: What went wrong.
+    """
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class CodeOutputDelta(Record):
     """The code in progress printed something."""
 
@@ -157,6 +168,7 @@ Event: TypeAlias = (
     | PlanningStep
     | StepStarted
     | ChatMessageStreamDelta
+    | ReplyBrokenOff
     | ModelReply
     | ToolCall
     | CodeOutputDelta

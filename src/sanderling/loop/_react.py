@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from sanderling.errors import (
     AgentError,
+    AgentGenerationError,
     AgentMaxStepsError,
 )
 from sanderling.memory import ActionStep, FinalAnswerStep
@@ -62,7 +63,9 @@ def react(
             if isinstance(error, AgentError):
                 step.error = error
             if run.is_ended_by(error):
-                if step.model_output is not None:
+                if step.model_output is not None or isinstance(error, AgentGenerationError):
+                    if step.timing is not None:
+                        step.timing.end_time = yield Now()
                     run.memory.steps.append(step)  # what was done must not be lost
                 raise
         yield from _finish(run, step)

@@ -14,16 +14,10 @@ if TYPE_CHECKING:
 
     from ._answers import AnswerType
 
-RunStatus: TypeAlias = Literal[
-    "created",
-    "running",
-    "success",
-    "max_steps_error",
-    "interrupted",
-    "limit_error",
-    "stopped",
-    "failed",
-]
+RunStatus: TypeAlias = (
+    "Literal['created', 'running', 'success', 'max_steps_error', 'interrupted', 'limit_error', "
+    "'stopped', 'failed']"
+)
 """How far a run is, or how it ended."""
 
 
@@ -38,6 +32,9 @@ class RunState:
         state: Variables that came with the task, by name.
         answer_type: What the answer has to be; anything will do without one.
         on_generation_error: Whether a model that could not be asked ends the run, or only the step.
+        status: How it stands, or ended.
+        usage: What it has cost so far.
+        is_untold: Whether a reply came without its usage.
     """
 
     task: str
@@ -48,6 +45,7 @@ class RunState:
     on_generation_error: Literal["raise", "record"] = "raise"
     status: RunStatus = "success"
     usage: TokenUsage = field(default_factory=lambda: TokenUsage(0, 0))
+    is_untold: bool = False
 
     def is_ended_by(self, error: Exception) -> bool:
         """Tells whether an error of a step is more than a mistake of the model."""
@@ -57,5 +55,7 @@ class RunState:
 
     def count(self, reply: ChatMessage) -> None:
         """Adds what a reply cost."""
-        if reply.token_usage is not None:
+        if reply.token_usage is None:
+            self.is_untold = True
+        else:
             self.usage += reply.token_usage

@@ -1,7 +1,7 @@
 """What an agent remembers: steps, how they read as messages, and the append-only history."""
 
 from ._callbacks import CallbackRegistry, StepCallbacks
-from ._calls import calls_as_text, joined_observations
+from ._calls import joined_observations
 from ._compaction import Compaction, recalled
 from ._forms import (
     FORM,
@@ -45,7 +45,6 @@ __all__ = [
     "SystemPromptStep",
     "TaskStep",
     "ToolCall",
-    "calls_as_text",
     "check_version",
     "exact_form",
     "forms_of",

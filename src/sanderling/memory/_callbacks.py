@@ -45,18 +45,18 @@ class CallbackRegistry:
         else:
             self.extend(callbacks or ())
 
-    def register(self, step_class: type[MemoryStep], callback: StepCallback) -> None:
+    def register(self, step_cls: type[MemoryStep], callback: StepCallback) -> None:
         """Adds a callback for steps of a class and of its subclasses.
 
         Raises:
             TypeError: It is not a class of steps, or not callable.
         """
-        kind: object = step_class
+        kind: object = step_cls
         if not isinstance(kind, type) or not issubclass(kind, MemoryStep):
-            raise TypeError(f"step_callbacks goes by step class, not by {step_class!r}")
+            raise TypeError(f"step_callbacks goes by step class, not by {step_cls!r}")
         if not callable(callback):
             raise TypeError(f"a step callback must be callable, not {callback!r}")
-        self._callbacks.append((step_class, callback))
+        self._callbacks.append((step_cls, callback))
 
     def append(self, callback: StepCallback) -> None:
         """Adds a callback for every `ActionStep`."""
@@ -73,9 +73,9 @@ class CallbackRegistry:
     def __len__(self) -> int:
         return len(self._callbacks)
 
-    def callback(self, step: MemoryStep, agent: object) -> list[Any]:
+    def callback(self, memory_step: MemoryStep, agent: object = None) -> list[Any]:
         """Tells all who want to hear of the step; returns what they returned."""
-        return [call() for call in self.calls(step, agent)]
+        return [call() for call in self.calls(memory_step, agent)]
 
     def calls(self, step: MemoryStep, agent: object) -> list[Callable[[], Any]]:
         """Returns the calls that tell all who want to hear of the step, in order."""

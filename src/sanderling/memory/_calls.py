@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sanderling.messages import (
@@ -85,26 +83,3 @@ def _results(step: ActionStep, calls: list[ToolCall]) -> list[str]:
     # A callback has rewritten the observations: what it wrote counts.
     first = BROKEN_OFF if step.observations is None else step.observations
     return [first, *[BROKEN_OFF if step.observations is None else SEE_FIRST] * (len(calls) - 1)]
-
-
-def calls_as_text(messages: Iterable[ChatMessage]) -> list[ChatMessage]:
-    """Returns a conversation without native tool calls, for a request that offers no tools.
-
-    Several providers refuse a history that holds calls where the request has no tools.
-    """
-    return [_as_text(message) for message in messages]
-
-
-def _as_text(message: ChatMessage) -> ChatMessage:
-    if message.tool_calls:
-        calls = calling_text([call.dict() for call in message.tool_calls])
-        return replace(message, content=[*message.parts, TextPart(calls)], tool_calls=None)
-    if message.tool_call_id is not None:
-        said = f"Call id: {message.tool_call_id}\nObservation:\n{message.text}"
-        return replace(message, content=[TextPart(said)], tool_call_id=None)
-    return message
-
-
-def calling_text(calls: Sequence[object]) -> str:
-    """Returns the text form of calls."""
-    return f"Calling tools:\n{calls}"

@@ -39,6 +39,9 @@ class AgentMemory:
         self._images: list[tuple[MemoryStep, list[ImageSource], list[ImageSource]]] = []
         self._edits = Edits()
 
+    def __repr__(self) -> str:
+        return f"<AgentMemory of {len(self.steps)} steps>"
+
     def reset(self) -> None:
         """Forgets the steps, and keeps the system prompt."""
         self.steps = []

@@ -52,7 +52,7 @@ def replay(memory: AgentMemory, page: Page, detailed: bool) -> None:
                 _show_sent(step, page, detailed)
                 if step.facts:
                     page.log_markdown(step.facts, title="Facts", level=0)
-                page.log_markdown(step.plan, title="Plan", level=0)
+                page.log_markdown(step.plan, title="Plan" if step.facts else None, level=0)
             case ActionStep():
                 number = step.step_number
                 page.log_rule("Step" if number is None else page.step_title(number), level=0)

@@ -21,9 +21,10 @@ from sanderling.messages import (
     TextPart,
     Timing,
     TokenUsage,
+    calling_text,
 )
 
-from ._calls import calling_text, native_form, native_messages, was_called_natively
+from ._calls import native_form, native_messages, was_called_natively
 from ._forms import (
     AGENT_ERROR,
     FORM,

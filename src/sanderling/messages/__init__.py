@@ -7,7 +7,14 @@ part, however often a history that holds them is sent.
 from ._calls import ChatMessageToolCall, ChatMessageToolCallFunction
 from ._content import ContentPart, ImagePart, ImageSource, TextPart
 from ._json import JSONObject, JSONValue
-from ._message import ChatMessage, MessageLike, MessageRole
+from ._message import (
+    ChatMessage,
+    MessageLike,
+    MessageRole,
+    calling_text,
+    calls_as_text,
+    plain_messages,
+)
 from ._stream import (
     ChatMessageStreamDelta,
     ChatMessageToolCallStreamDelta,
@@ -32,4 +39,7 @@ __all__ = [
     "Timing",
     "TokenUsage",
     "agglomerate_stream_deltas",
+    "calling_text",
+    "calls_as_text",
+    "plain_messages",
 ]

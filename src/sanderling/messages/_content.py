@@ -6,15 +6,14 @@ import base64
 import binascii
 import io
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ._json import JSONObject, Readable
-
 if TYPE_CHECKING:
     from PIL.Image import Image
+
+    from ._json import JSONObject
 
 _SIGNATURES = {
     b"\x89PNG\r\n\x1a\n": "image/png",
@@ -35,26 +34,48 @@ def encodable(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 
-@dataclass(frozen=True, slots=True)
-class TextPart(Readable):
-    """A piece of text within a message; see `encodable`."""
+class TextPart(dict[str, Any]):
+    """A piece of text within a message: ``{"type": "text", "text": ...}``; see `encodable`."""
 
-    text: str
-    type: str = field(default="text", init=False)
+    __slots__ = ()
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "text", encodable(self.text))
+    def __init__(self, text: str) -> None:
+        super().__init__(type="text", text=encodable(text))
+
+    @property
+    def text(self) -> str:
+        """The text."""
+        text: str = self["text"]
+        return text
+
+    @property
+    def type(self) -> str:
+        """``"text"``."""
+        return "text"
 
     def dict(self) -> JSONObject:
         """Returns the JSON form."""
         return {"type": "text", "text": self.text}
 
+    def copy(self) -> TextPart:
+        """Returns a part of its own."""
+        return TextPart(self.text)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return TextPart, (self.text,)
+
+    def __repr__(self) -> str:
+        return f"TextPart({self.text!r})"
+
 
 ImageSource: TypeAlias = "str | bytes | Path | Image | ImagePart"
 
 
-class ImagePart(Readable):
-    """An image within a message.
+class ImagePart(dict[str, Any]):
+    """An image within a message: ``{"type": "image", "url": ...}``.
+
+    ``part["image"]`` is what the image was made of; it is not among the keys, for not all of it has
+    a JSON form.
 
     Args:
         image: A `PIL.Image.Image`, encoded bytes (PNG, JPEG, GIF, WebP), a path, an http(s) URL, or
@@ -62,14 +83,19 @@ class ImagePart(Readable):
     """
 
     __slots__ = ("_encoded", "_url", "image")
-    type = "image"
 
     def __init__(self, image: ImageSource) -> None:
         if isinstance(image, ImagePart):
             image = image.image
+        super().__init__(type="image", url=None)  # the URL is made when it is asked for
         self.image: str | bytes | Path | Image = image
         self._encoded: tuple[str, str] | None = None
         self._url: str | None = None
+
+    @property
+    def type(self) -> str:
+        """``"image"``."""
+        return "image"
 
     @property
     def url(self) -> str:
@@ -109,7 +135,7 @@ class ImagePart(Readable):
         pillow = sys.modules.get("PIL.Image")  # where it is not loaded, no value is of its class
         if pillow is None or not isinstance(image, pillow.Image):
             raise ValueError(
-                f"a {type(image).__name__} is not an image: "
+                f"a value of the type {type(image).__name__} is not an image: "
                 "pass a PIL image, bytes, a path or a URL"
             )
         buffer = io.BytesIO()
@@ -132,11 +158,51 @@ class ImagePart(Readable):
         check_loaded(part)
         return part
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ImagePart) and (self.image is other.image or self.url == other.url)
+    def __getitem__(self, key: str) -> Any:
+        match key:
+            case "url":
+                return self.url
+            case "image":
+                return self.image
+        return super().__getitem__(key)
 
-    def __hash__(self) -> int:
-        return hash(self.url)
+    def __contains__(self, key: object) -> bool:
+        return key == "image" or super().__contains__(key)
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """Returns the entry called `key`, or `default`."""
+        return self[key] if key in ("type", "url", "image") else default
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(("type", "url"))  # without it, dict(part) would copy what is not made yet
+
+    def values(self) -> Any:
+        """Returns the values of the JSON form."""
+        return self.dict().values()
+
+    def items(self) -> Any:
+        """Returns the entries of the JSON form."""
+        return self.dict().items()
+
+    def copy(self) -> ImagePart:
+        """Returns a part of its own."""
+        return ImagePart(self.image)
+
+    def __or__(self, other: Any) -> Any:
+        return self.dict() | other
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ImagePart, (self.image,)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, ImagePart):
+            return self.image is other.image or self.url == other.url
+        return isinstance(other, dict) and self.dict() == other
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = None  # as unhashable as any dict
 
     def __repr__(self) -> str:
         source = f"{len(self.image)} bytes" if isinstance(self.image, bytes) else self.image

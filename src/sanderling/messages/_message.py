@@ -1,11 +1,11 @@
-"""A message of a conversation."""
+"""A message of a conversation, and conversations as texts."""
 
 from __future__ import annotations
 
 import enum
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from ._calls import ChatMessageToolCall
@@ -171,3 +171,50 @@ class ChatMessage(Readable):
 
 
 MessageLike: TypeAlias = ChatMessage | Mapping[str, Any]
+
+
+def calls_as_text(messages: Iterable[ChatMessage]) -> list[ChatMessage]:
+    """Returns a conversation without native tool calls, for a request that offers no tools.
+
+    Several providers refuse a history that holds calls where the request has no tools.
+    """
+    return [_as_text(message) for message in messages]
+
+
+def _as_text(message: ChatMessage) -> ChatMessage:
+    if message.tool_calls:
+        calls = calling_text([call.dict() for call in message.tool_calls])
+        return replace(message, content=[*message.parts, TextPart(calls)], tool_calls=None)
+    if message.tool_call_id is not None:
+        said = f"Call id: {message.tool_call_id}\nObservation:\n{message.text}"
+        return replace(message, content=[TextPart(said)], tool_call_id=None)
+    return message
+
+
+def plain_messages(messages: Iterable[ChatMessage]) -> list[ChatMessage]:
+    """Returns a conversation for a model that knows texts and roles only.
+
+    Calls and results are texts, with the roles `MessageRole.TOOL_CALL` and
+    `MessageRole.TOOL_RESPONSE`. The messages are copies: the model may change them.
+    """
+    plain = []
+    for message in messages:
+        if message.tool_calls:
+            if message.content:
+                plain.append(replace(_copied(message), tool_calls=None))
+            calls = calling_text([call.dict() for call in message.tool_calls])
+            plain.append(ChatMessage(MessageRole.TOOL_CALL, [TextPart(calls)]))
+        else:
+            plain.append(_copied(_as_text(message)))
+    return plain
+
+
+def _copied(message: ChatMessage) -> ChatMessage:
+    # An image is encoded once: a copy of it would be encoded again.
+    parts = [part.copy() if isinstance(part, TextPart) else part for part in message.parts]
+    return replace(message, content=parts)
+
+
+def calling_text(calls: Sequence[object]) -> str:
+    """Returns the text form of calls."""
+    return f"Calling tools:\n{calls}"

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ._json import JSONObject
 
+_TOO_MANY = 1 << 63  # numbers without end cannot be multiplied by a price
+
 
 @dataclass(frozen=True, slots=True)
 class TokenUsage:
@@ -56,13 +58,17 @@ class TokenUsage:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> TokenUsage:
-        """Loads what `dict` wrote."""
+        """Loads what `dict` wrote.
+
+        Raises:
+            ValueError: A field is no count of tokens.
+        """
         return cls(
-            data["input_tokens"],
-            data["output_tokens"],
-            data.get("cached_tokens", 0),
-            data.get("reasoning_tokens", 0),
-            data.get("cache_write_tokens", 0),
+            _count(data["input_tokens"]),
+            _count(data["output_tokens"]),
+            _count(data.get("cached_tokens", 0)),
+            _count(data.get("reasoning_tokens", 0)),
+            _count(data.get("cache_write_tokens", 0)),
         )
 
 
@@ -88,5 +94,22 @@ class Timing:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Timing:
-        """Loads what `dict` wrote."""
-        return cls(data["start_time"], data.get("end_time"))
+        """Loads what `dict` wrote.
+
+        Raises:
+            ValueError: A field is no time.
+        """
+        end = data.get("end_time")
+        return cls(_time(data["start_time"]), None if end is None else _time(end))
+
+
+def _count(value: object) -> int:
+    if type(value) is not int or not 0 <= value < _TOO_MANY:
+        raise ValueError("what is saved as a number of tokens is none")
+    return value
+
+
+def _time(value: object) -> float:
+    if type(value) is not float and (type(value) is not int or abs(value) >= _TOO_MANY):
+        raise ValueError("what is saved as a time is none")
+    return value

@@ -5,17 +5,23 @@ No error repeats a key.
 
 from __future__ import annotations
 
+import importlib.util
 import os
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from sanderling.errors import ModelAccessError
+from sanderling.errors import MissingExtraError, ModelAccessError
 
 from ._arguments import as_settings
 
 T = TypeVar("T")
 
 _KEYS: Final = ("api_key", "token", "auth_token", "azure_ad_token")
+_loading: Final[ContextVar[bool]] = ContextVar("loading", default=False)
 _ADDRESSES: Final = ("api_base", "base_url", "azure_endpoint", "endpoint_url")
 
 
@@ -28,7 +34,10 @@ def as_key(name: str, value: T) -> T:
 
     Raises:
         ValueError: The key is empty, or cannot be the value of a header.
+        TypeError: It is bytes.
     """
+    if isinstance(value, bytes | bytearray):
+        raise TypeError(f"{name} is a text, not {type(value).__name__}: decode() it")
     if not isinstance(value, str):
         return value
     key = value.strip()
@@ -53,6 +62,57 @@ def key_of_environment(variable: str) -> str | None:
         return as_key(variable, value) if value and value.strip() else None
     except ValueError as error:
         raise ModelAccessError(f"The environment variable {error}.") from None
+
+
+def is_installed(package: str) -> bool:
+    """Tells whether a package can be imported, without importing it."""
+    if package in sys.modules:
+        return sys.modules[package] is not None
+    try:
+        return importlib.util.find_spec(package) is not None
+    except (ModuleNotFoundError, ValueError):  # of a package within one that is not there
+        return False
+
+
+def check_installed(feature: str, extra: str, *packages: str) -> None:
+    """Checks that packages can be imported.
+
+    Args:
+        feature: What needs them.
+        extra: The extra of this distribution that brings them.
+        packages: Their import names.
+
+    Raises:
+        MissingExtraError: One is not installed.
+    """
+    for package in packages:
+        if not is_installed(package):
+            raise MissingExtraError(feature, extra, package)
+
+
+def is_loading() -> bool:
+    """Tells whether a model is made from a saved form, whose keys may come later."""
+    return _loading.get()
+
+
+@contextmanager
+def loading() -> Iterator[None]:
+    """Makes models within that need not be ready to be asked."""
+    token = _loading.set(True)
+    try:
+        yield
+    finally:
+        _loading.reset(token)
+
+
+def saved_hub_token(environment: Mapping[str, str]) -> str | None:
+    """Returns the token that ``hf auth login`` has saved, where the Hub's package keeps it."""
+    home = Path(environment.get("HF_HOME") or "~/.cache/huggingface").expanduser()
+    try:
+        text = Path(environment.get("HF_TOKEN_PATH") or home / "token").read_text("utf-8")
+    except (OSError, ValueError):
+        return None
+    return text.strip() or None
 
 
 def as_address(name: str, value: T) -> T:

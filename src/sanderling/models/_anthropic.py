@@ -5,15 +5,17 @@ from __future__ import annotations
 import functools
 import inspect
 import os
+import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Collection, Generator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 from sanderling.errors import MissingExtraError
 
 from ._access import as_address, as_client_settings, as_key, key_of_environment
 from ._anthropic_messages import AnthropicStream, AnthropicWriter, mark, read_message, thinks
-from ._api import ApiModel, Question
+from ._api import ApiModel
 from ._arguments import check_at_least
 from ._body import async_client_options, client_options, with_http_client
 from ._chat import known_apart
@@ -31,9 +33,13 @@ if TYPE_CHECKING:
     from sanderling.messages import ChatMessage, JSONObject
 
     from ._messages import RoleConversions
+    from ._question import Question
 
 _KEY: Final = "ANTHROPIC_API_KEY"
 _URL: Final = "https://api.anthropic.com"
+_URL_VARIABLE: Final = "ANTHROPIC_BASE_URL"
+_WAYS: Final = frozenset({"api_key", "auth_token", "config", "credentials", "profile"})
+_PROFILES: Final = Path("~/.config/anthropic")
 _MAX_TOKENS: Final = 16_000
 _TIMEOUT: Final = 600.0  # that of the package
 
@@ -64,12 +70,13 @@ class AnthropicModel(ApiModel):
     Raises:
         TypeError: No request has such a parameter.
         ValueError: `max_tokens` is not positive, or `thinking` names no type.
-        MissingExtraError: When it is first used: the package `anthropic` is not installed.
+        MissingExtraError: The package `anthropic` is not installed.
     """
 
     model_id: str
     provider: ClassVar[str] = "anthropic"
     _passes_on = False
+    _needs = ("anthropic", "anthropic")
     _with_key = frozenset({"base_url"})
 
     def __init__(
@@ -202,7 +209,7 @@ class AnthropicModel(ApiModel):
 
     def _asked(self) -> Asked:
         given = self.client_kwargs.get("base_url") or self.base_url
-        url = str(given or os.environ.get("ANTHROPIC_BASE_URL") or _URL).rstrip("/")
+        url = str(given or os.environ.get(_URL_VARIABLE) or _URL).rstrip("/")
         key_given = self._api_key is not None or "api_key" in self.client_kwargs
         return Asked(
             self.model_id,
@@ -228,6 +235,14 @@ class AnthropicModel(ApiModel):
     def _key_of_environment(self) -> str | None:
         others = {"auth_token", "credentials"} & self.client_kwargs.keys()
         return None if others else key_of_environment(_KEY)
+
+    def _check_key(self) -> None:
+        given = self._api_key is not None or not _WAYS.isdisjoint(self.client_kwargs)
+        # The package finds keys in several variables and files, all of which can be named there.
+        there = any(name.startswith("ANTHROPIC_") and name != _URL_VARIABLE for name in os.environ)
+        on_windows = sys.platform == "win32"  # where they are elsewhere
+        if not (given or there or on_windows or _PROFILES.expanduser().exists()):
+            raise missing_key(self._asked())
 
     def _with_access(self, client: Any) -> Any:
         if client.api_key is None and client.auth_token is None and client.credentials is None:

@@ -29,13 +29,14 @@ from contextlib import (
     closing,
     contextmanager,
 )
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from sanderling._secrets import environment_secrets, secret_values
 from sanderling.errors import MissingExtraError
 
+from ._access import check_installed, is_loading
 from ._arguments import as_settings, check_more_than_0, check_text
 from ._base import Model, ToolLike, as_delta
 from ._bounds import ReplyBounds
@@ -47,36 +48,16 @@ from ._limits import RequestLimits
 from ._messages import roles_of
 from ._parameters import check_parameters
 from ._profile import ModelProfile, as_profile, profile_setting
+from ._question import Question, question_of
 from ._retry import Retries, RetryPolicy, abegun, achain, begun
 from ._settings import REMOVE_PARAMETER
-from ._stop import acut_stream, cut_at_stop, cut_stream, stops_of
-from ._structured import asettle, form_of, schema_of, settle, told_and_checked
+from ._stop import acut_stream, cut_at_stop, cut_stream
+from ._structured import asettle, schema_of, settle, told_and_checked
 
 if TYPE_CHECKING:
     from sanderling.messages import ChatMessage, ChatMessageStreamDelta, MessageLike
 
     from ._messages import RoleConversions
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """What a model was asked, in the terms of `Model.generate`.
-
-    Attributes:
-        messages: The conversation.
-        stops: Where the reply ends.
-        response_format: What the reply must look like, as chat completions write it.
-        tools: What the model may call.
-        options: All further parameters.
-        streamed: Whether the reply is wanted piece by piece.
-    """
-
-    messages: Sequence[MessageLike]
-    stops: tuple[str, ...] = ()
-    response_format: Mapping[str, Any] | None = None
-    tools: tuple[ToolLike, ...] = ()
-    options: Mapping[str, Any] = field(default_factory=dict)
-    streamed: bool = False
 
 
 class Reader(Protocol):
@@ -112,9 +93,14 @@ class ApiModel(Model):
     Raises:
         ValueError: A limit or the timeout is not positive, there is no such capability, or no
             such role; or there is no `model_id`.
+        MissingExtraError: The provider's package is not installed.
+        ModelAccessError: There is no key, and one is needed.
         TypeError: An argument is of another type, or no request has such a parameter.
     """
 
+    takes_tool_messages = True
+    #: The extra of this distribution that is needed, and what is imported of it.
+    _needs: ClassVar[tuple[str, str] | None] = None
     #: The parameter that takes those of the server's own.
     _own_parameters: ClassVar[str] = "extra_body"
     #: Whether parameters that the package does not know are passed on to the model.
@@ -149,10 +135,15 @@ class ApiModel(Model):
         self._given_capabilities = as_settings("capabilities", capabilities)
         self._capabilities = self._known_capabilities()
         self._retry = RetryPolicy.of(retry)
+        self.stream_attempts = self._retry.attempts
         self._retries = Retries(self._retry)
         self._limits = RequestLimits(requests_per_minute, max_concurrent_requests)
         self._given_client = client
         self._clients = Clients(self.create_client, self.create_async_client, client)
+        if client is None and not is_loading():
+            if self._needs:
+                check_installed(type(self).__name__, *self._needs)
+            self._check_key()
 
     def __getstate__(self) -> dict[str, Any]:
         anew = ("_clients", "_retries")  # copies of chance would all wait for the same time
@@ -181,6 +172,13 @@ class ApiModel(Model):
     def create_async_client(self) -> Any:
         """Returns a client of the provider's package, for the event loop that runs."""
         raise NotImplementedError(f"{type(self).__name__} has no create_async_client")
+
+    def _check_key(self) -> None:
+        """Checks that there is a key, where that costs nothing.
+
+        Raises:
+            ModelAccessError: There is none.
+        """
 
     def _standing(self) -> str:
         """Returns the model's place in the table of capabilities; called by ``__init__``."""
@@ -400,7 +398,7 @@ class ApiModel(Model):
 
     def _deltas(self, request: dict[str, Any]) -> Generator[ChatMessageStreamDelta, None, None]:
         reader, bounds = self._reader(), ReplyBounds()
-        with self._explained(), self._limits.request():
+        with self._explained(bounds), self._limits.request():
             with self._open(request) as chunks:
                 for chunk in chunks:
                     if (delta := reader.feed(chunk)) is not None:
@@ -413,7 +411,7 @@ class ApiModel(Model):
     ) -> AsyncGenerator[ChatMessageStreamDelta, None]:
         reader, bounds = self._reader(), ReplyBounds()
         open_ = ApiModel._aopen if self._given_client is not None else type(self)._aopen
-        with self._explained():
+        with self._explained(bounds):
             async with self._limits.arequest():
                 async with open_(self, request) as chunks:
                     async for chunk in chunks:
@@ -445,14 +443,19 @@ class ApiModel(Model):
         return [stop for stop in question.stops if stop not in sent]
 
     @contextmanager
-    def _explained(self) -> Iterator[None]:
-        """Turns the errors of the package into ours, and masks secrets in what the server said."""
+    def _explained(self, read: ReplyBounds | None = None) -> Iterator[None]:
+        """Turns the errors of the package into ours, and masks secrets in what the server said.
+
+        Args:
+            read: What was read of a streamed reply.
+        """
         try:
             yield
         except MissingExtraError:
             raise
         except Exception as error:
-            ours = masked_error(error, self._failure, self._asked, self._secrets())
+            begun = read is not None and read.pieces > 0
+            ours = masked_error(error, self._failure, self._asked, self._secrets(), begun)
             if ours is error:
                 raise
             raise ours from ours.__cause__
@@ -476,18 +479,3 @@ class ApiModel(Model):
         }
         there = {name: value for name, value in given.items() if value is not None}
         return {**super()._settings(), **there}
-
-
-def question_of(
-    messages: Sequence[MessageLike],
-    stop_sequences: Sequence[str] | None,
-    response_format: Mapping[str, Any] | None,
-    tools: Sequence[ToolLike] | None,
-    options: Mapping[str, Any],
-) -> Question:
-    """Returns the arguments of `Model.generate` as one question."""
-    stops = stops_of(stop_sequences)
-    if response_format is None and (form := form_of(options.get("grammar"))) is not None:
-        response_format = form
-        options = {name: value for name, value in options.items() if name != "grammar"}
-    return Question(messages, stops, response_format, tuple(tools or ()), options)

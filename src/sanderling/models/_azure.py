@@ -43,7 +43,7 @@ class AzureOpenAIModel(OpenAIModel):
         **kwargs: As for `OpenAIModel`.
 
     Raises:
-        MissingExtraError: When it is first used: the package `openai` is not installed.
+        MissingExtraError: The package `openai` is not installed.
     """
 
     provider: ClassVar[str] = "azure"
@@ -81,16 +81,23 @@ class AzureOpenAIModel(OpenAIModel):
         return cast("openai.AsyncAzureOpenAI", openai_sdk().AsyncAzureOpenAI(**arguments))
 
     def _client_arguments(self) -> dict[str, Any]:
-        arguments = self._with_usual(
-            {
-                "azure_endpoint": self.azure_endpoint,
-                "api_key": self._api_key,
-                "api_version": self.api_version,
-                "base_url": self.api_base,
-                "organization": self.organization,
-                "project": self.project,
-            }
-        )
+        own = {"organization": self.organization, "project": self.project}
+        return self._with_access(self._with_usual({**self._access(), **own}))
+
+    def _check_key(self) -> None:
+        there = {name: value for name, value in self._access().items() if value is not None}
+        self._with_access({**there, **self.client_kwargs})
+
+    def _access(self) -> dict[str, object]:
+        return {
+            "azure_endpoint": self.azure_endpoint,
+            "api_key": self._api_key,
+            "api_version": self.api_version,
+            "base_url": self.api_base,
+        }
+
+    def _with_access(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Adds the keys of the environment, where none are given."""
         for name, variable in (("azure_endpoint", _ENDPOINT), ("api_version", _VERSION)):
             replaced = name == "azure_endpoint" and "base_url" in arguments
             if name not in arguments and not os.environ.get(variable) and not replaced:

@@ -63,6 +63,11 @@ class Model:
     Attributes:
         provider: Where the class stands in the table of capabilities.
         profile: How agents talk to this model, if their own prompts do not suit it.
+        takes_tool_messages: Whether agents send calls of tools and their results as providers have
+            them: messages with `ChatMessage.tool_calls` and `ChatMessage.tool_call_id`. Otherwise
+            they are texts, with the roles ``"tool-call"`` and ``"tool-response"``.
+        stream_attempts: How often at most an agent asks for a reply that breaks off while it is
+            streamed.
         form_settings: The arguments that a saved form may choose; `from_dict` takes all others
             from your program only. A subclass adds what is harmless in anybody's hand:
             ``form_settings = Model.form_settings | {"tries"}``.
@@ -77,6 +82,8 @@ class Model:
     _with_key: ClassVar[frozenset[str]] = frozenset()
     secret_settings: ClassVar[frozenset[str]] = frozenset({"api_key", "token"})
     profile: ModelProfile | None = None
+    takes_tool_messages: bool = False
+    stream_attempts: int = 1
     _missing_secrets: tuple[str, ...] = ()
     # A class of the user's may have an __init__ that does not call this one.
     flatten_messages_as_text: bool = False
@@ -111,6 +118,9 @@ class Model:
         ):
             if twin in vars(cls) and other not in vars(cls):
                 setattr(cls, other, vars(Model)[other])
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({getattr(self, 'model_id', None)!r})"
 
     def generate(
         self,
@@ -178,7 +188,7 @@ class Model:
 
             yield from iterate(self.agenerate_stream(messages, **request))
         else:
-            yield as_delta(self.generate(messages, **request))
+            yield as_delta(self._message(self.generate(messages, **request)))
 
     async def agenerate_stream(
         self,
@@ -199,7 +209,7 @@ class Model:
                 async for delta in stream:
                     yield delta
         else:
-            yield as_delta(await self.agenerate(messages, **request))
+            yield as_delta(self._message(await self.agenerate(messages, **request)))
 
     def __call__(self, messages: Sequence[MessageLike], *args: Any, **kwargs: Any) -> ChatMessage:
         """Does what `generate` does."""
@@ -264,6 +274,7 @@ class Model:
             TypeError: What was saved is not what ``__init__`` takes: a class with an ``__init__``
                 of its own has a ``to_dict`` of its own as well.
         """
+        from ._access import loading
         from ._form import (
             MISSING_SECRETS,
             check_form,
@@ -277,7 +288,8 @@ class Model:
         settings = with_given(loaded(data), given)
         missing = warn_of_missing(cls.__name__, settings.pop(MISSING_SECRETS, ()), given)
         check_taken(cls, settings)
-        model = cls(**settings)
+        with loading():
+            model = cls(**settings)
         model._missing_secrets = missing
         return model
 
@@ -299,6 +311,12 @@ class Model:
         """Joins the parameters of a request: those of the model win over those of the call."""
         joined = {**specific, **call, **self.kwargs}
         return {name: value for name, value in joined.items() if value is not REMOVE_PARAMETER}
+
+    def _message(self, reply: object) -> ChatMessage:
+        """Returns a reply as a message: a class of the user's may return a text or a dict."""
+        from ._callable import as_message
+
+        return as_message(reply, self.model_id or type(self).__name__)
 
     def _has(self, method: str) -> bool:
         return getattr(type(self), method) is not vars(Model)[method]

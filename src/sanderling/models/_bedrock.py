@@ -12,7 +12,7 @@ from sanderling.errors import AgentGenerationError, MissingExtraError
 
 from ._access import as_client_settings
 from ._anthropic_messages import thinks
-from ._api import ApiModel, Question
+from ._api import ApiModel
 from ._bedrock_converse import ConverseStream, ConverseWriter, mark, read_converse
 from ._failures import Asked, Failure, Fault, cause, http_failure, short
 from ._foreign import get
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from sanderling.messages import ChatMessage, JSONObject
 
     from ._messages import RoleConversions
+    from ._question import Question
 
 _TIMEOUT: Final = 600.0
 _CONNECTIONS: Final = 50
@@ -77,11 +78,12 @@ class AmazonBedrockModel(ApiModel):
             parameters of the model itself, such as ``top_k`` or ``thinking``.
 
     Raises:
-        MissingExtraError: When it is first used: the package `boto3` is not installed.
+        MissingExtraError: The package `boto3` is not installed.
     """
 
     model_id: str
     provider: ClassVar[str] = "bedrock"
+    _needs = ("bedrock", "boto3")
     _own_parameters = "additionalModelRequestFields"
 
     def __init__(

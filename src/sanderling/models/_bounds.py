@@ -46,10 +46,14 @@ def check_length(count: int) -> None:
 
 
 class ReplyBounds:
-    """Counts what one reply has."""
+    """Counts what one reply has.
+
+    Attributes:
+        pieces: How many pieces came so far.
+    """
 
     def __init__(self) -> None:
-        self._text = self._pieces = 0
+        self._text = self.pieces = 0
         self._calls: set[int | None] = set()
 
     def add(self, delta: ChatMessageStreamDelta) -> ChatMessageStreamDelta:
@@ -58,14 +62,14 @@ class ReplyBounds:
         Raises:
             AgentGenerationError: It is too much.
         """
-        self._pieces += 1
+        self.pieces += 1
         self._text += len(delta.content or "") + len(delta.reasoning or "")
         if delta.tool_calls:
             self._text += _length(delta.tool_calls)
             self._calls.update(call.index for call in delta.tool_calls)
         check_length(self._text)
         _check("tool calls", len(self._calls), MAX_CALLS)
-        _check("pieces", self._pieces, MAX_PIECES)
+        _check("pieces", self.pieces, MAX_PIECES)
         return delta
 
     def whole(self, message: ChatMessage) -> ChatMessage:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from sanderling.errors import AgentGenerationError
@@ -34,7 +35,8 @@ def as_model(obj: object) -> Model:
     if isinstance(obj, Model):
         return obj
     if not isinstance(obj, type) and callable(generate := getattr(obj, "generate", None)):
-        return CallableModel(generate, getattr(obj, "model_id", None) or type(obj).__name__)
+        named = getattr(obj, "model_id", None) or type(obj).__name__
+        return CallableModel(generate, named, getattr(obj, "takes_tool_messages", False))
     if isinstance(obj, type) or not callable(obj):
         what = f"the class {obj.__name__}" if isinstance(obj, type) else type(obj).__name__
         hint = " Did you mean to make an instance of it?" if isinstance(obj, type) else ""
@@ -42,15 +44,21 @@ def as_model(obj: object) -> Model:
             f"A model is an instance of sanderling.models.Model, or a function that takes a list "
             f"of messages and returns a ChatMessage; this is {what}.{hint}"
         )
-    return CallableModel(obj)
+    return CallableModel(obj, takes_tool_messages=getattr(obj, "takes_tool_messages", False))
 
 
 class CallableModel(Model):
     """A function that answers messages, as a model; `as_model` makes it."""
 
-    def __init__(self, function: Callable[..., Any], model_id: object = None) -> None:
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        model_id: object = None,
+        takes_tool_messages: object = False,
+    ) -> None:
         named = model_id or getattr(function, "model_id", None)
         super().__init__(model_id=named if isinstance(named, str) else _name(function))
+        self.takes_tool_messages = takes_tool_messages is True  # whatever a mock has there
         self._function = function
         called = function if inspect.isroutine(function) else type(function).__call__
         self._is_async = inspect.iscoroutinefunction(called)
@@ -159,7 +167,10 @@ def as_message(reply: object, name: str | None) -> ChatMessage:
         if isinstance(reply, str):
             return ChatMessage(MessageRole.ASSISTANT, reply)
         if isinstance(reply, Mapping):
-            return ChatMessage.from_dict({"role": MessageRole.ASSISTANT, **reply})
+            message = ChatMessage.from_dict(
+                {"role": MessageRole.ASSISTANT, **reply, "tool_calls": None}
+            )
+            return replace(message, tool_calls=reply.get("tool_calls"))
         if hasattr(reply, "content"):
             return _from_client(reply)
     except (KeyError, ValueError, TypeError, AttributeError) as error:

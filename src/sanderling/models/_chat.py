@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ._api import ApiModel, Question
+from ._api import ApiModel
 from ._cache_marks import with_cache_marks
 from ._completions import StreamReader, read_completion, told_failure
 from ._failures import explained
@@ -16,6 +16,8 @@ from ._messages import to_chat_messages
 
 if TYPE_CHECKING:
     from sanderling.messages import ChatMessage
+
+    from ._question import Question
 
 
 class ChatCompletionsModel(ApiModel):

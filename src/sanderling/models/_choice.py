@@ -17,6 +17,7 @@ from ._endpoints import ENDPOINTS, OPENAI, Endpoint
 from ._gguf import EMBEDDED_PURPOSE
 from ._llamacpp import LlamaCppModel
 from ._openai import OpenAIModel
+from ._other_keys import from_other_keys
 from ._registry import MODEL_REGISTRY
 
 if TYPE_CHECKING:
@@ -45,8 +46,9 @@ def choose_model(
     """Returns a model, and a line that says which one and why.
 
     In this order: what the arguments say; the first key in the environment (OPENAI_API_KEY with
-    OPENAI_BASE_URL and OPENAI_MODEL, HF_TOKEN, and those of other providers); a local Ollama server
-    that answers, at OLLAMA_HOST; the embedded model.
+    OPENAI_BASE_URL and OPENAI_MODEL, HF_TOKEN, and those of other providers; then those of
+    Anthropic, Azure and AWS); a token that ``hf auth login`` has saved; a local Ollama server that
+    answers, at OLLAMA_HOST; the embedded model.
 
     Args:
         model_type: A class of `MODEL_REGISTRY`, such as ``"AnthropicModel"``.
@@ -60,6 +62,7 @@ def choose_model(
     Raises:
         ValueError: The arguments contradict each other, or name an unknown type.
         AgentGenerationError: No model can be used; the message lists the ways to get one.
+        MissingExtraError: There is a key, and the package of its provider is not installed.
     """
     environment = os.environ if environment is None else environment
     api_base = as_address("api_base", api_base)
@@ -75,7 +78,9 @@ def choose_model(
     if api_base is not None:
         key = api_key or _key_for(api_base, environment)
         return _served(model_id or _first_model(api_base, probe), api_base, key, "as you asked")
-    found = _from_environment(model_id, api_key, environment, probe)
+    found = _from_environment(model_id, api_key, environment, probe) or from_other_keys(
+        model_id, environment
+    )
     if found is not None:
         return found
     if model_type is None or model_id is not None:
@@ -202,7 +207,8 @@ def _nothing_found(model_id: str | None) -> str:
     variables = ", ".join(endpoint.key_variable for endpoint in ENDPOINTS)
     return (
         f"{wanted} Ways to get one:\n"
-        f"- a key in the environment: one of {variables};\n"
+        f"- a key in the environment: one of {variables}, ANTHROPIC_API_KEY, AZURE_OPENAI_API_KEY, "
+        "AWS_BEARER_TOKEN_BEDROCK; or a token that hf auth login saves;\n"
         "- any OpenAI-compatible server: --api-base URL --model-id ID, or OPENAI_BASE_URL;\n"
         f"- Ollama (https://ollama.com) on this machine, at port {OLLAMA_PORT} or OLLAMA_HOST;\n"
         "- a GGUF file in this process: --model-path FILE, after pip install "

@@ -28,15 +28,17 @@ class Endpoint:
 
 OPENAI = Endpoint("OpenAI", "https://api.openai.com/v1", "OPENAI_API_KEY", "gpt-5-mini")
 
+HUB = Endpoint(
+    "Hugging Face Inference Providers",
+    "https://router.huggingface.co/v1",
+    "HF_TOKEN",
+    "Qwen/Qwen3-Next-80B-A3B-Instruct",
+)
+
 # In the order in which their keys are looked for.
 ENDPOINTS = (
     OPENAI,
-    Endpoint(
-        "Hugging Face Inference Providers",
-        "https://router.huggingface.co/v1",
-        "HF_TOKEN",
-        "Qwen/Qwen3-Next-80B-A3B-Instruct",
-    ),
+    HUB,
     Endpoint(
         "OpenRouter",
         "https://openrouter.ai/api/v1",

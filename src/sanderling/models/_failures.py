@@ -7,6 +7,7 @@ error that a caller gets.
 from __future__ import annotations
 
 import enum
+import re
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -58,6 +59,11 @@ _FILTERED = (
 )
 _UNKNOWN = ("model identifier is invalid", "model_not_found")
 _BAD_KEY = ("api key not valid", "api key expired", "api_key_invalid")
+# What packages say of a header that cannot be sent, with its value.
+_HEADER = re.compile(
+    r"""((?:illegal|invalid)\b.{0,100}?header\b.{0,20}?:?\s*)b?('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""",
+    re.IGNORECASE,
+)
 _NO_CREDIT = ("insufficient_quota", "credit balance", "exceeded your current quota", "billing")
 
 
@@ -210,6 +216,7 @@ def masked_error(
     failure_of: Callable[[Exception], Failure | None],
     asked: Callable[[], Asked],
     secrets: Collection[str],
+    begun: bool = False,
 ) -> AgentGenerationError:
     """Returns the error that a caller gets, without the secrets that a server may have echoed.
 
@@ -218,6 +225,7 @@ def masked_error(
         failure_of: Tells what an error of the package means.
         asked: Tells who was asked.
         secrets: What is masked beside all that looks like a secret.
+        begun: Whether a part of the reply had come.
     """
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, AgentGenerationError):
@@ -226,6 +234,14 @@ def masked_error(
         ours = cause
     else:
         failure = failure_of(error) or Failure(Fault.OTHER, short(error))
+        if _HEADER.search(failure.said):
+            failure = Failure(
+                Fault.OTHER,
+                "a header has a value that cannot be sent, and that is not shown here. Look for "
+                "line breaks and unprintable characters in keys and headers.",
+            )
+        if begun and failure.fault is Fault.CONNECTION:
+            failure = replace(failure, fault=Fault.BROKEN)
         ours = explained(failure, asked())
         ours.__cause__ = error if _mask(error, secrets) else None
     _mask(ours, secrets)
@@ -244,11 +260,13 @@ def _mask(error: BaseException, secrets: Collection[str]) -> bool:
         fields = getattr(each, "__dict__", {})
         fields.update({name: _masked(value, secrets) for name, value in fields.items()})
     texts = [f"{each}\n{each!r}" for each in chain]
-    return all(masked(text, secrets) == text for text in texts)
+    return all(_masked(text, secrets) == text for text in texts)
 
 
 def _masked(value: object, secrets: Collection[str]) -> object:
-    return masked(value, secrets) if isinstance(value, str) else value
+    if not isinstance(value, str):
+        return value
+    return masked(_HEADER.sub(r"\1[secret]", value), secrets)
 
 
 def missing_key(asked: Asked) -> ModelAccessError:
@@ -371,10 +389,7 @@ def _key_refused(failure: Failure, asked: Asked) -> str:
 
 def _key_advice(asked: Asked) -> str:
     if asked.key_given:
-        return (
-            "Check the api_key that was given to the model; "
-            f"{asked.key_variable} is where it is kept."
-        )
+        return "Check the api_key that the model was made with."
     return f"Set the environment variable {asked.key_variable} to a valid key, or pass api_key."
 
 

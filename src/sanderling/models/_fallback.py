@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any, Self
 
 from sanderling._warn import warn
 from sanderling.errors import AgentGenerationError
+from sanderling.messages import ChatMessage, plain_messages
 
 from ._base import Model
-from ._callable import as_model
+from ._callable import as_message, as_model
 from ._form import MISSING_SECRETS, warn_of_missing
 from ._registry import model_from_dict, model_to_dict
 
 if TYPE_CHECKING:
-    from sanderling.messages import ChatMessage, ChatMessageStreamDelta, JSONObject, MessageLike
+    from sanderling.messages import ChatMessageStreamDelta, JSONObject, MessageLike
 
 
 class FallbackModel(Model):
@@ -34,6 +35,8 @@ class FallbackModel(Model):
         TypeError: It is no list of models.
     """
 
+    takes_tool_messages = True
+
     def __init__(self, models: Sequence[Any]) -> None:
         if isinstance(models, str) or not isinstance(models, Sequence):
             raise TypeError(f"models is a list of models, not {models!r:.80}")
@@ -42,6 +45,7 @@ class FallbackModel(Model):
         self.models = [as_model(model) for model in models]
         super().__init__(model_id=self.models[0].model_id)
         self.profile = self.models[0].profile
+        self.stream_attempts = max(model.stream_attempts for model in self.models)
 
     @property
     def prefers_async(self) -> bool:
@@ -57,7 +61,8 @@ class FallbackModel(Model):
         failures = _Failures()
         for model in self.models:
             with failures.of(model):
-                return model.generate(messages, *args, **kwargs)
+                reply = model.generate(_shown(model, messages), *args, **kwargs)
+                return as_message(reply, model.model_id)
         raise failures.together()
 
     async def agenerate(
@@ -67,7 +72,8 @@ class FallbackModel(Model):
         failures = _Failures()
         for model in self.models:
             with failures.of(model):
-                return await model.agenerate(messages, *args, **kwargs)
+                reply = await model.agenerate(_shown(model, messages), *args, **kwargs)
+                return as_message(reply, model.model_id)
         raise failures.together()
 
     def generate_stream(
@@ -77,7 +83,8 @@ class FallbackModel(Model):
         failures = _Failures()
         for model in self.models:
             with failures.of(model):
-                with closing(model.generate_stream(messages, *args, **kwargs)) as deltas:
+                shown = _shown(model, messages)
+                with closing(model.generate_stream(shown, *args, **kwargs)) as deltas:
                     for delta in deltas:
                         failures.begun = True
                         yield delta
@@ -91,7 +98,8 @@ class FallbackModel(Model):
         failures = _Failures()
         for model in self.models:
             with failures.of(model):
-                async with aclosing(model.agenerate_stream(messages, *args, **kwargs)) as deltas:
+                shown = _shown(model, messages)
+                async with aclosing(model.agenerate_stream(shown, *args, **kwargs)) as deltas:
                     async for delta in deltas:
                         failures.begun = True
                         yield delta
@@ -138,6 +146,10 @@ class FallbackModel(Model):
                 raise ValueError(f"{error} Here each name begins with {within!r}.") from None
         others = {name: value for name, value in given.items() if not name.startswith("models.")}
         return cls(**{"models": models, **others})
+
+
+def _shown(model: Model, messages: Sequence[MessageLike]) -> Sequence[MessageLike]:
+    return messages if model.takes_tool_messages else plain_messages(map(ChatMessage.of, messages))
 
 
 def _secrets_missing_in(saved: Mapping[str, Any]) -> Sequence[str]:

@@ -27,8 +27,8 @@ def text(value: object) -> str | None:
 
 
 def count(value: object) -> int:
-    """Returns what is a count, and 0 for anything else."""
-    return value if isinstance(value, int) and value > 0 else 0
+    """Returns what is a count, up to 2**53, and 0 for anything else."""
+    return min(value, 1 << 53) if type(value) is int and value > 0 else 0
 
 
 def sequence(value: object) -> Sequence[Any]:

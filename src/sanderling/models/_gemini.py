@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from sanderling.errors import MissingExtraError
 
 from ._access import as_address, as_client_settings, as_key, key_of_environment
-from ._api import ApiModel, Question
+from ._api import ApiModel
 from ._arguments import check_at_least
 from ._body import async_client_options, client_options
 from ._failures import Asked, Failure, Fault, http_failure, missing_key, short
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from sanderling.messages import ChatMessage, JSONObject
 
     from ._messages import RoleConversions
+    from ._question import Question
 
 _KEYS: Final = ("GOOGLE_API_KEY", "GEMINI_API_KEY")  # in the order of the package
 _WAYS: Final = frozenset({"api_key", "credentials", "vertexai", "enterprise"})
@@ -70,12 +71,13 @@ class GeminiModel(ApiModel):
     Raises:
         TypeError: No request has such a parameter.
         ValueError: `max_tokens` is not positive, or `thinking` is no mapping.
-        MissingExtraError: When it is first used: the package `google-genai` is not installed.
+        MissingExtraError: The package `google-genai` is not installed.
     """
 
     model_id: str
     provider: ClassVar[str] = "gemini"
     _passes_on = False
+    _needs = ("gemini", "google.genai")
     _with_key = frozenset({"base_url"})
 
     def __init__(
@@ -138,8 +140,7 @@ class GeminiModel(ApiModel):
         elif _WAYS.isdisjoint(self.client_kwargs) and not any(map(os.environ.get, _CLOUD)):
             keys = filter(None, map(key_of_environment, _KEYS))
             arguments["api_key"] = next(keys, None)
-        if not self._has_access():
-            raise missing_key(self._asked())
+        self._check_key()
         client: genai.Client = sdk.Client(**arguments)
         return client
 
@@ -240,12 +241,10 @@ class GeminiModel(ApiModel):
             return Failure(Fault.UNREADABLE, short(error))
         return transport_failure(error)
 
-    def _has_access(self) -> bool:
-        return (
-            self._api_key is not None
-            or not _WAYS.isdisjoint(self.client_kwargs)
-            or any(os.environ.get(variable) for variable in (*_KEYS, *_CLOUD))
-        )
+    def _check_key(self) -> None:
+        given = self._api_key is not None or not _WAYS.isdisjoint(self.client_kwargs)
+        if not given and not any(map(os.environ.get, (*_KEYS, *_CLOUD))):
+            raise missing_key(self._asked())
 
     def _asked(self) -> Asked:
         return Asked(

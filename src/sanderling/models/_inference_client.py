@@ -6,13 +6,15 @@ import functools
 import importlib
 import inspect
 import json
+import os
+import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Collection, Generator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from sanderling.errors import MissingExtraError
 
-from ._access import as_address, as_client_settings, as_key
+from ._access import as_address, as_client_settings, as_key, saved_hub_token
 from ._chat import ChatCompletionsModel, known_apart
 from ._failures import Asked, Failure, Fault, cause, http_failure, missing_key, short
 
@@ -21,10 +23,12 @@ if TYPE_CHECKING:
 
     import huggingface_hub
 
-    from ._api import Question
     from ._messages import RoleConversions
+    from ._question import Question
 
 _KEY = "HF_TOKEN"
+_VARIABLES = (_KEY, "HUGGING_FACE_HUB_TOKEN")
+_WAYS = ("token", "api_key", "base_url")
 _ROUTER = "https://router.huggingface.co"
 
 
@@ -49,12 +53,13 @@ class InferenceClientModel(ChatCompletionsModel):
     Raises:
         TypeError: No request has such a parameter.
         ValueError: There are both `token` and `api_key`, or both `provider` and `base_url`.
-        MissingExtraError: When it is first used: the package `huggingface_hub` is not installed.
+        MissingExtraError: The package `huggingface_hub` is not installed.
     """
 
     model_id: str
     provider: ClassVar[str] = "hub"
     _passes_on = False
+    _needs = ("hub", "huggingface_hub")
     form_settings = ChatCompletionsModel.form_settings | {"provider", "bill_to"}
     _with_key = frozenset({"base_url"})
 
@@ -176,6 +181,13 @@ class InferenceClientModel(ChatCompletionsModel):
         if not key_there and "base_url" not in arguments:
             raise missing_key(self._asked())
         return arguments
+
+    def _check_key(self) -> None:
+        given = self._token, self.base_url, *map(self.client_kwargs.get, _WAYS)
+        there = any(map(os.environ.get, _VARIABLES)) or saved_hub_token(os.environ)
+        # In a notebook of Google's the package looks among the secrets there.
+        if not any(given) and not there and "google.colab" not in sys.modules:
+            raise missing_key(self._asked())
 
     def _settings(self) -> dict[str, object]:
         given = {

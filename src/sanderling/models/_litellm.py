@@ -22,8 +22,8 @@ from ._openai_errors import openai_failure
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from ._api import Question
     from ._messages import RoleConversions
+    from ._question import Question
 
 _KEYS = "that its provider has in LiteLLM's documentation"
 _ADDRESS = "that the name has its provider before it, and api_base, if there is one"
@@ -48,11 +48,12 @@ class LiteLLMModel(ChatCompletionsModel):
         **kwargs: Those of `ApiModel`, and parameters of every request, such as ``num_ctx``.
 
     Raises:
-        MissingExtraError: When it is first used: the package `litellm` is not installed.
+        MissingExtraError: The package `litellm` is not installed.
     """
 
     model_id: str
     provider: ClassVar[str] = "litellm"
+    _needs = ("litellm", "litellm")
 
     def __init__(
         self,
@@ -184,7 +185,7 @@ class LiteLLMRouterModel(LiteLLMModel):
 
     Raises:
         ValueError: No deployment has that name.
-        MissingExtraError: When it is first used: the package `litellm` is not installed.
+        MissingExtraError: The package `litellm` is not installed.
     """
 
     def __init__(

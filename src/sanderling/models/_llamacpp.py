@@ -8,6 +8,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from ._access import check_installed, is_loading
 from ._arguments import check_at_least
 from ._base import Model, ToolLike
 from ._completions import StreamReader
@@ -61,10 +62,11 @@ class LlamaCppModel(Model):
     Raises:
         FileNotFoundError: There is no such file, or the embedded model is not installed.
         ValueError: The file is no GGUF file, or a number is too small.
-        MissingExtraError: A package is missing; for `xllamacpp`, when the model is first asked.
+        MissingExtraError: A package is missing.
     """
 
     provider: ClassVar[str] = "llamacpp"
+    takes_tool_messages = True
     form_settings = Model.form_settings | {
         "model_path",
         "repo_id",
@@ -96,6 +98,8 @@ class LlamaCppModel(Model):
         roles_of(custom_role_conversions)
         self.custom_role_conversions = custom_role_conversions
         path = find_model_file(model_path, repo_id, filename)
+        if not is_loading():
+            check_installed("LlamaCppModel", "llamacpp", "xllamacpp")
         given = {
             "max_tokens": max_tokens,
             "temperature": temperature,

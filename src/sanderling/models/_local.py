@@ -11,12 +11,12 @@ import threading
 from collections.abc import AsyncGenerator, Generator, Iterator, Mapping, Sequence
 from contextlib import aclosing, closing, contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from sanderling.errors import AgentGenerationError, MissingExtraError
 from sanderling.messages import agglomerate_stream_deltas
 
-from ._api import Question, question_of
+from ._access import check_installed, is_loading
 from ._arguments import as_settings, check_text
 from ._base import Model, ToolLike, as_delta
 from ._capabilities import Capabilities, capabilities_of
@@ -24,6 +24,7 @@ from ._chat_template import Prompt
 from ._failures import short
 from ._messages import roles_of, to_chat_messages
 from ._profile import ModelProfile, as_profile, profile_setting
+from ._question import Question, question_of
 from ._stop import stops_of
 from ._structured import asettle, schema_of, settle, told_and_checked
 from ._twins import aiterate
@@ -49,8 +50,12 @@ class LocalModel(Model):
 
     Raises:
         ValueError: There is no such capability, no such profile, or no such role.
+        MissingExtraError: The package that runs the model is not installed.
     """
 
+    takes_tool_messages = True
+    #: The extra of this distribution that is needed, and what is imported of it.
+    _needs: ClassVar[tuple[str, ...]]
     model_id: str
     form_settings = Model.form_settings | {"apply_chat_template_kwargs"}
 
@@ -65,6 +70,8 @@ class LocalModel(Model):
         **kwargs: Any,
     ) -> None:
         check_text("model_id", model_id)
+        if not is_loading():
+            check_installed(type(self).__name__, *self._needs)
         super().__init__(model_id=model_id, **kwargs)
         roles_of(custom_role_conversions)
         self.custom_role_conversions = custom_role_conversions

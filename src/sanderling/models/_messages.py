@@ -16,6 +16,7 @@ from sanderling.messages import (
     MessageLike,
     MessageRole,
     TextPart,
+    plain_messages,
 )
 from sanderling.messages._content import encodable
 
@@ -55,7 +56,7 @@ def to_chat_messages(
     """
     roles = roles_of(role_conversions)
     turns: list[tuple[str, list[ChatMessage]]] = []
-    for message in map(ChatMessage.of, messages):
+    for message in told(messages, role_conversions):
         role = _role(message, roles)
         if (
             turns
@@ -66,6 +67,19 @@ def to_chat_messages(
         else:
             turns.append((role, [message]))
     return [encodable_all(_entry(role, turn, flatten_as_text)) for role, turn in turns]
+
+
+def told(
+    messages: Iterable[MessageLike], role_conversions: RoleConversions | None
+) -> Iterable[ChatMessage]:
+    """Returns the messages, without native calls where roles were chosen for calls or results."""
+    conversation = map(ChatMessage.of, messages)
+    chosen = {} if role_conversions is None else roles_of(role_conversions)
+    if chosen.get(MessageRole.TOOL_CALL, "assistant") != "assistant":
+        return plain_messages(conversation)
+    if chosen.get(MessageRole.TOOL_RESPONSE, "tool") != "tool":
+        return plain_messages(conversation)
+    return conversation
 
 
 def roles_of(role_conversions: RoleConversions | None) -> Mapping[str, str]:

@@ -24,7 +24,7 @@ from ._thinking import LAST_TOKENS, opens_thinking, split_thinking
 from ._worker import Worker
 
 if TYPE_CHECKING:
-    from ._api import Question
+    from ._question import Question
 
 _MAX_TOKENS: Final = 4096
 # What `make_sampler` takes; the name that it has for the temperature.
@@ -54,6 +54,7 @@ class MLXModel(LocalModel):
     """
 
     provider: ClassVar[str] = "mlx"
+    _needs = ("mlx-lm", "mlx_lm")
     form_settings = LocalModel.form_settings | {"kv_caches"}
 
     def __init__(

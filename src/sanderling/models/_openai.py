@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     import openai
 
-    from ._api import Question
     from ._messages import RoleConversions
+    from ._question import Question
 
 
 class OpenAIModel(ChatCompletionsModel):
@@ -55,12 +55,13 @@ class OpenAIModel(ChatCompletionsModel):
         ValueError: There are both `api_base` and `base_url`; the address does not begin with
             http:// or https://; or the key cannot be sent in a header.
         TypeError: No request has such a parameter.
-        MissingExtraError: When it is first used: the package `openai` is not installed.
+        MissingExtraError: The package `openai` is not installed.
     """
 
     model_id: str
     provider: ClassVar[str] = "openai"
     _passes_on = False
+    _needs = ("openai", "openai")
     form_settings = ChatCompletionsModel.form_settings | {"organization", "project"}
     _with_key = frozenset({"api_base"})
 
@@ -160,12 +161,19 @@ class OpenAIModel(ChatCompletionsModel):
         arguments = self._with_usual(given)
         if "api_key" in arguments:
             return arguments
+        # The package insists on a key; a local server does not.
+        return {**arguments, "api_key": self._key_of_environment() or "none"}
+
+    def _key_of_environment(self) -> str | None:
         asked = self._asked()
         key = key_of_environment(asked.key_variable) or key_of_environment(OPENAI.key_variable)
         if key is None and asked.url == OPENAI.url:
             raise missing_key(asked)
-        # The package insists on a key; a local server does not.
-        return {**arguments, "api_key": key or "none"}
+        return key
+
+    def _check_key(self) -> None:
+        if self._api_key is None and "api_key" not in self.client_kwargs:
+            self._key_of_environment()
 
     def _with_usual(self, given: Mapping[str, object]) -> dict[str, Any]:
         """Joins the arguments of a client with what every client of the package is given."""

@@ -3,7 +3,7 @@ r"""Models whose replies are written down, and given again without asking anybod
 A recording is a file of JSON lines. The first one is the header::
 
     {"format": "sanderling.recording", "version": 1, "model_id": ..., "profile": ...,
-     "secret_settings": [...]}
+     "takes_tool_messages": ..., "secret_settings": [...]}
 
 and each other one a request with what became of it, in the order of the replies::
 
@@ -31,6 +31,7 @@ from sanderling.errors import AgentError, AgentGenerationError
 from sanderling.messages import ChatMessage, ChatMessageStreamDelta, agglomerate_stream_deltas
 
 from ._base import Model, ToolLike, given_arguments
+from ._callable import as_message
 from ._copies import OwnLock, Shared
 from ._form import saved
 from ._profile import as_profile
@@ -61,6 +62,7 @@ class RecordingModel(Model):
         self.model = model
         self.path = Path(path)
         self.profile = model.profile
+        self.takes_tool_messages = model.takes_tool_messages
         self._lock = Shared(
             threading.Lock(),
             "a RecordingModel cannot be pickled: two processes would write into one file. Make one "
@@ -71,6 +73,7 @@ class RecordingModel(Model):
             "version": _VERSION,
             "model_id": model.model_id,
             "profile": model.profile and model.profile.dict(),
+            "takes_tool_messages": model.takes_tool_messages,
             "secret_settings": sorted(model.secret_settings),
         }
         if overwrite:
@@ -88,7 +91,8 @@ class RecordingModel(Model):
         """Asks the model and records what it says."""
         request = self._request(messages, *args, **kwargs)
         try:
-            reply = self.model.generate(messages, *args, **kwargs)
+            answer = self.model.generate(messages, *args, **kwargs)
+            reply = as_message(answer, self.model_id)
         except AgentError as error:
             self._write(request, error)
             raise
@@ -101,7 +105,8 @@ class RecordingModel(Model):
         """Does what `generate` does, under asyncio."""
         request = self._request(messages, *args, **kwargs)
         try:
-            reply = await self.model.agenerate(messages, *args, **kwargs)
+            answer = await self.model.agenerate(messages, *args, **kwargs)
+            reply = as_message(answer, self.model_id)
         except AgentError as error:
             self._write(request, error)
             raise
@@ -170,6 +175,7 @@ class ReplayModel(Model):
         header, *entries = _read(self.path)
         super().__init__(model_id=header.get("model_id"))
         self.profile = as_profile(header.get("profile"))
+        self.takes_tool_messages = header.get("takes_tool_messages", True) is True
         self._secret_settings = frozenset(header.get("secret_settings") or ())
         self._lock = OwnLock()
         self._left: defaultdict[str, deque[Mapping[str, Any]]] = defaultdict(deque)

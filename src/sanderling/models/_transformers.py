@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from sanderling.messages import ChatMessageStreamDelta
 
-    from ._api import Question
     from ._messages import Entry
+    from ._question import Question
 
 _DEFAULT: Final = "HuggingFaceTB/SmolLM2-1.7B-Instruct"
 _MAX_NEW_TOKENS: Final = 4096
@@ -61,6 +61,7 @@ class TransformersModel(LocalModel):
     """
 
     provider: ClassVar[str] = "transformers"
+    _needs = ("transformers", "transformers", "torch")
     form_settings = LocalModel.form_settings | {"device_map", "torch_dtype", "kv_caches"}
 
     def __init__(

@@ -21,7 +21,7 @@ from sanderling.messages import (
     MessageRole,
 )
 
-from ._messages import Entry, RoleConversions, encodable_all, no_images, roles_of
+from ._messages import Entry, RoleConversions, encodable_all, no_images, roles_of, told
 from ._tool_calls import as_object
 
 #: What a block of a reply is; thinking, and all that is not known, is sent back as it came.
@@ -159,7 +159,7 @@ def conversation(
     system: list[Entry] = []
     turns: list[Turn] = []
     names: dict[str, str] = {}  # of the tools that were called, by the call
-    for message in map(ChatMessage.of, messages):
+    for message in told(messages, role_conversions):
         role = roles.get(message.role.value, message.role.value)
         blocks = _content(message, writer, text_only)
         if role == MessageRole.SYSTEM and not turns:

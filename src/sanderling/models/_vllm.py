@@ -24,7 +24,7 @@ from ._thinking import LAST_TOKENS, opens_thinking, split_thinking
 from ._twins import iterate
 
 if TYPE_CHECKING:
-    from ._api import Question
+    from ._question import Question
 
 # As smolagents has them.
 _DEFAULTS: dict[str, Any] = {"temperature": 0.0, "max_tokens": 2048}
@@ -46,6 +46,7 @@ class VLLMModel(LocalModel):
     """
 
     provider: ClassVar[str] = "vllm"
+    _needs = ("vllm", "vllm")
 
     def __init__(
         self,

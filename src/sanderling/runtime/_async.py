@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import itertools
 import time
 from collections import deque
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from sanderling._bridge import in_thread
 from sanderling._warn import capture_warnings
-from sanderling.errors import AgentStoppedError
+from sanderling.errors import AgentGenerationError, AgentStoppedError
 from sanderling.loop import (
     CallTool,
     CheckAnswer,
@@ -118,16 +119,23 @@ class AsyncEffectHandler:
             raise self._context.generation_error(error) from error
 
     async def _stream(self, effect: Generate) -> AsyncPerformance:
+        model = self._context.model
         messages, options = self._context.request(effect)
         try:
-            deltas = []
-            async with aclosing(
-                self._context.model.agenerate_stream(messages, **options)
-            ) as stream:
-                while (delta := await self._next(stream)) is not None:
-                    deltas.append(delta)
-                    yield delta
-            yield Done(agglomerate_stream_deltas(deltas))
+            for attempt in itertools.count(1):
+                deltas: list[ChatMessageStreamDelta] = []
+                try:
+                    async with aclosing(model.agenerate_stream(messages, **options)) as stream:
+                        while (delta := await self._next(stream)) is not None:
+                            deltas.append(delta)
+                            yield delta
+                except AgentGenerationError as error:
+                    if not deltas:  # the model has asked again as often as it may
+                        raise
+                    yield self._context.asked_again(error, attempt)
+                else:
+                    yield Done(agglomerate_stream_deltas(deltas))
+                    return
         except Exception as error:
             raise self._context.generation_error(error) from error
 
@@ -205,6 +213,8 @@ class AsyncEffectHandler:
 
     async def _execute(self, effect: ExecuteCode) -> AsyncPerformance:
         interpreter = self._context.interpreter()
+        with capture_warnings(self._context.settings.warned):
+            await interpreter.aopen()
         answers: list[asyncio.Task[None]] = []
         events: deque[Event] = deque()
         result: CodeResult | None = None

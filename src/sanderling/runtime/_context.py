@@ -6,7 +6,7 @@ import dataclasses
 import difflib
 import inspect
 import threading
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Awaitable, Coroutine, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -21,8 +21,16 @@ from sanderling.errors import (
     AgentToolCallError,
     AgentToolExecutionError,
 )
-from sanderling.loop import CallTool, CheckAnswer, Effect, NestedEvent, Notify, Outcome
-from sanderling.messages import ChatMessage
+from sanderling.loop import (
+    CallTool,
+    CheckAnswer,
+    Effect,
+    NestedEvent,
+    Notify,
+    Outcome,
+    ReplyBrokenOff,
+)
+from sanderling.messages import ChatMessage, plain_messages
 
 from ._cancel import CancelScope
 from ._limits import UsageLimiter
@@ -135,7 +143,10 @@ class RunContext:
             options["stop_sequences"] = list(effect.stop_sequences)
         if effect.tools:
             options["tools_to_call_from"] = [self.tools[name] for name in effect.tools]
-        return effect.messages[:], options
+        messages = effect.messages[:]
+        if not self.model.takes_tool_messages:
+            messages = plain_messages(messages)
+        return messages, options
 
     def generation_error(self, error: Exception) -> AgentError:
         """Returns what the caller of the run is told when the model could not be asked."""
@@ -144,6 +155,20 @@ class RunContext:
         return AgentGenerationError(
             f"{type(self.model).__name__} failed with {type(error).__name__}: {text_of(error)}"
         )
+
+    def asked_again(self, error: AgentGenerationError, attempts: int) -> ReplyBrokenOff:
+        """Returns the event for a streamed reply that broke off and is asked for again.
+
+        Args:
+            error: Why it broke off.
+            attempts: How often it was asked for so far.
+
+        Raises:
+            AgentGenerationError: It is not asked for again.
+        """
+        if not error.retryable or attempts >= self.model.stream_attempts:
+            raise error
+        return ReplyBrokenOff(str(error))
 
     def find(self, effect: CallTool) -> tuple[Tool | Member, dict[str, Any]]:
         """Returns the tool of a call, or the member of a `HostObject`, and its checked arguments.
@@ -341,6 +366,15 @@ def _misfit(tool: Tool | Member, error: Exception) -> AgentToolCallError:
 def is_awaitable(value: object) -> bool:
     """Tells whether a function has returned something that is still to be awaited."""
     return hasattr(type(value), "__await__")
+
+
+def as_coroutine(value: Any) -> Coroutine[Any, Any, Any]:
+    """Returns what awaits a value: itself, if it is a coroutine."""
+    return value if inspect.iscoroutine(value) else _awaited(value)
+
+
+async def _awaited(value: Awaitable[Any]) -> Any:
+    return await value
 
 
 def as_reply(model: Model, reply: object) -> ChatMessage:

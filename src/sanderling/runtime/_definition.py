@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, Unpack
 
@@ -10,7 +10,7 @@ from sanderling.memory import CallbackRegistry
 
 if TYPE_CHECKING:
     from sanderling.loop import Action, AnswerType, Event, Planning, RunState
-    from sanderling.memory import ActionStep, AgentMemory
+    from sanderling.memory import ActionStep, AgentMemory, MemoryStep
     from sanderling.messages import ChatMessage, ImageSource
     from sanderling.models import Model
     from sanderling.sandbox import Interpreter, PythonExecutor
@@ -29,6 +29,9 @@ class EventHandler(Protocol):
 
     def show(self, event: Event) -> None:
         """Takes the next event."""
+
+    def count(self, steps: Iterable[MemoryStep]) -> None:
+        """Takes note of steps that are in memory already."""
 
     def close(self) -> None:
         """Is called when the run has ended."""
@@ -151,6 +154,9 @@ class Definition(Protocol):
 
     def run_settings(self, memory: AgentMemory) -> RunSettings:
         """Returns what a run needs that goes on with this memory."""
+
+    def check_place(self, session: Session) -> None:
+        """Looks for what a run will need, before a model is paid for."""
 
     def create_sandbox(self, memory: AgentMemory) -> Sandbox:
         """Makes the place where the code of a session runs."""

@@ -40,7 +40,7 @@ class Price:
     def of(self, usage: TokenUsage) -> float:
         """Returns what a usage costs."""
         cached = self.input if self.cached is None else self.cached
-        fresh = usage.input_tokens - usage.cached_tokens
+        fresh = max(0, usage.input_tokens - usage.cached_tokens)
         total = fresh * self.input + usage.cached_tokens * cached
         return (total + usage.output_tokens * self.output) / 1e6
 

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    Callable,
+    Coroutine,
+    Generator,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import AbstractContextManager, aclosing, closing, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
@@ -24,7 +32,7 @@ from sanderling.memory import ActionStep
 from sanderling.messages import ImagePart, TextPart, Timing
 
 from ._drivers import Done, adrive, drive
-from ._sync import EffectHandler
+from ._tracebacks import ShortTracebacks
 
 if TYPE_CHECKING:
     from sanderling.loop import Effect, Event, RunState
@@ -90,17 +98,17 @@ class ManualControl:
         """Takes one step, which is not put into memory; returns the answer or None."""
         return self._carry_out(self._one_step(step))
 
-    async def astep(self, step: ActionStep) -> Any:
+    def astep(self, step: ActionStep) -> Coroutine[Any, Any, Any]:
         """Does what `step` does, under asyncio."""
-        return await self._acarry_out(self._one_step(step))
+        return self._acarry_out(self._one_step(step))
 
     def call_tool(self, name: str, arguments: Mapping[str, Any] | str) -> Any:
         """Calls a tool or a managed agent as the model would."""
         return self._carry_out(self._one_call(name, arguments), self._calling)
 
-    async def acall_tool(self, name: str, arguments: Mapping[str, Any] | str) -> Any:
+    def acall_tool(self, name: str, arguments: Mapping[str, Any] | str) -> Coroutine[Any, Any, Any]:
         """Does what `call_tool` does, under asyncio."""
-        return await self._acarry_out(self._one_call(name, arguments), self._calling)
+        return self._acarry_out(self._one_call(name, arguments), self._calling)
 
     def plan(self, task: str, step_number: int) -> None:
         """Has the model make a plan before the step of that number, and puts it into memory."""
@@ -122,6 +130,8 @@ class ManualControl:
 
     def play(self, reply: ChatMessage, step: ActionStep) -> Generator[Event, None, None]:
         """Does what a reply says, as if the model had just given it; yields what happens."""
+        from ._sync import EffectHandler  # slow to import
+
         with self._hold(), EffectHandler(self._context) as handler:
 
             def handle(effect: Effect) -> Work:
@@ -163,7 +173,10 @@ class ManualControl:
         return replace(self._context, has_own_calls=False)
 
     def _carry_out(self, loop: Loop, context: RunContext | None = None) -> Any:
+        from ._sync import EffectHandler  # slow to import
+
         with (
+            ShortTracebacks(),
             self._hold() as show,
             EffectHandler(context or self._context) as handler,
             closing(drive(loop, handler.handle)) as events,
@@ -178,7 +191,7 @@ class ManualControl:
         from ._async import AsyncEffectHandler  # asyncio is slow to import
 
         result = None
-        with self._hold() as show:
+        with ShortTracebacks(), self._hold() as show:
             handle = AsyncEffectHandler(context or self._context).handle
             async with aclosing(adrive(loop, handle)) as events:
                 async for event in events:

@@ -33,7 +33,7 @@ class RunResult(Generic[T]):
             the `AgentStoppedError` of a run that was ended from outside ``"interrupted"``,
             ``"limit_error"`` or ``"stopped"``.
         steps: The steps in memory, in their JSON form.
-        token_usage: The sum over all replies of the model.
+        token_usage: The sum over all replies of the model; `None` where none told its usage.
         timing: Start and end of the run, in seconds since the epoch.
         files: What its code has written; each can be read as long as the sandbox lives.
         run: The run itself, with its memory and session. Pickles and copies of the result are
@@ -43,7 +43,7 @@ class RunResult(Generic[T]):
     output: T
     state: RunStatus
     steps: list[JSONObject]
-    token_usage: TokenUsage
+    token_usage: TokenUsage | None
     timing: Timing
     files: tuple[WorkFile, ...] = ()
     run: Run | None = field(default=None, repr=False, compare=False)
@@ -54,7 +54,7 @@ class RunResult(Generic[T]):
             "output": json_form(self.output),
             "state": self.state,
             "steps": self.steps,
-            "token_usage": self.token_usage.dict(),
+            "token_usage": None if self.token_usage is None else self.token_usage.dict(),
             "timing": self.timing.dict(),
             "files": [file.dict() for file in self.files],
         }

@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Self
 
 from sanderling._arguments import at_least_one
+from sanderling._warn import capture_warnings
 from sanderling.errors import AgentError, AgentInterruptedError, AgentStoppedError, SandboxError
 from sanderling.loop import RunStarted, RunState, react
 from sanderling.memory import ActionStep, PlanningStep
@@ -22,7 +23,7 @@ from ._limits import RunLimits, UsageLimiter, as_limits, time_limit
 from ._manual import ManualControl
 from ._own_methods import own_step
 from ._result import RunResult
-from ._sync import EffectHandler
+from ._tracebacks import ShortTracebacks
 
 if TYPE_CHECKING:
     import asyncio
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from ._files import FilePath
     from ._manual import Show
     from ._session import Session
+    from ._sync import EffectHandler
 
 
 class Run:
@@ -185,17 +187,19 @@ class Run:
 
     def answer(self) -> Any:
         """Does what `result` does, and returns the answer alone."""
-        self._go_on(_NOTHING)
-        if self._error is not None:
-            raise self._error
-        return self._output
+        with ShortTracebacks():
+            self._go_on(_NOTHING)
+            if self._error is not None:
+                raise self._error
+            return self._output
 
     async def aanswer(self) -> Any:
         """Does what `answer` does, under asyncio."""
-        await self._ago_on(_NOTHING)
-        if self._error is not None:
-            raise self._error
-        return self._output
+        with ShortTracebacks():
+            await self._ago_on(_NOTHING)
+            if self._error is not None:
+                raise self._error
+            return self._output
 
     def step(self) -> ActionStep | None:
         """Goes on to the end of the next step, in the calling thread.
@@ -371,19 +375,22 @@ class Run:
             return None
         self._claim_driving()
         try:
-            events = self._sync_events()
-            try:
-                for event in events:
-                    self._show(event)
-                    if isinstance(event, until):
-                        return event
-            except BaseException as error:
-                self._end(error)
-                raise
-            self._end(None)
-            return None
+            with ShortTracebacks():
+                return self._next(self._sync_events(), until)
         finally:
             self._is_driven = False
+
+    def _next(self, events: Generator[Event, None, None], until: type | tuple[()]) -> Any:
+        try:
+            for event in events:
+                self._show(event)
+                if isinstance(event, until):
+                    return event
+        except BaseException as error:
+            self._end(error)
+            raise
+        self._end(None)
+        return None
 
     async def _ago_on(self, until: type | tuple[()]) -> Any:
         """Does what `_go_on` does, under asyncio."""
@@ -391,21 +398,26 @@ class Run:
             return None
         self._claim_driving()
         try:
-            events = await self._async_events()
-            try:
-                async for event in events:
-                    if isinstance(event, Done):
-                        break
-                    self._show(event)
-                    if isinstance(event, until):
-                        return event
-            except BaseException as error:
-                await self._aend(error)
-                raise
-            await self._aend(None)
-            return None
+            with ShortTracebacks():
+                return await self._anext(await self._async_events(), until)
         finally:
             self._is_driven = False
+
+    async def _anext(
+        self, events: AsyncGenerator[Event | Done, None], until: type | tuple[()]
+    ) -> Any:
+        try:
+            async for event in events:
+                if isinstance(event, Done):
+                    break
+                self._show(event)
+                if isinstance(event, until):
+                    return event
+        except BaseException as error:
+            await self._aend(error)
+            raise
+        await self._aend(None)
+        return None
 
     @property
     def _is_over(self) -> bool:
@@ -425,6 +437,8 @@ class Run:
             loop = self._loop_for_driver()
             if is_new and self._files.has_work:
                 self._bring_files()
+            from ._sync import EffectHandler  # slow to import
+
             self._handler = EffectHandler(self._prepared())
             self._events = drive(loop, self._handler.handle, close=False)
         return self._events
@@ -485,13 +499,15 @@ class Run:
         if self._on_begin is not None:
             self._on_begin()
         described = self._files.described
-        return self.session.add_task(self.task, self._images, self._variables, described)
+        with capture_warnings(self._prepared().settings.warned):
+            return self.session.add_task(self.task, self._images, self._variables, described)
 
     def _begun(self) -> Generator[Any, Any, None]:
         session = self.session
         self._timing.start_time = time.time()
         self._resources.callback(session.release)
         session.forget_usage()
+        self.agent.check_place(session)
         task = self.take_task()
         context = self._prepared()
         context.state.task = task
@@ -544,6 +560,8 @@ class Run:
         """Has the session while something is done by hand, outside of the events of a run."""
         handler = self._prepared().settings.handler
         self.session.claim(self)
+        if handler is not None:
+            handler.count(self.memory.steps)
         try:
             with time_limit(self._scope, None if self._limits is None else self._limits.seconds):
                 yield _ignore if handler is None else handler.show
@@ -604,11 +622,14 @@ class Run:
         return "failed" if isinstance(error, Exception) else "interrupted"
 
     def _result(self) -> RunResult[Any]:
+        is_unknown = (
+            self._state is not None and self._state.is_untold and not self.usage.total_tokens
+        )
         return RunResult(
             output=self._output,
             state=self._status,
             steps=self.memory.get_succinct_steps(),
-            token_usage=self.usage,
+            token_usage=None if is_unknown else self.usage,
             timing=self._timing,
             files=self._files.written,
             run=self,

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from sanderling import sandbox
+from sanderling._warn import warn
 from sanderling.errors import AgentError
 from sanderling.memory import AgentMemory, SystemPromptStep, TaskStep
 
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from ._definition import Definition, RunOptions, Sandbox
     from ._limits import RunLimits
     from ._run import Run
-
-_MAX_SHOWN_VARIABLE = 1_000
 
 
 class Session:
@@ -251,10 +250,10 @@ class Session:
 
 
 def _described(variables: Mapping[str, Any]) -> str:
-    lines = []
+    lines = ["These values come with the task, as variables of the given names:"]
     for name, value in variables.items():
-        text = sandbox.safe_repr(value)
-        if len(text) > _MAX_SHOWN_VARIABLE:
-            text = f"{text[:_MAX_SHOWN_VARIABLE]}… ({len(text)} characters in all)"
-        lines.append(f"{name} ({type(value).__name__}): {text}")
-    return "These values come with the task, as variables of the given names:\n" + "\n".join(lines)
+        line, warning = sandbox.describe_variable(name, value)
+        lines.append(line)
+        if warning:
+            warn(warning, "sandbox")
+    return "\n".join(lines)

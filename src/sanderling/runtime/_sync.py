@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextvars
+import itertools
 import time
 from collections import deque
 from concurrent.futures import Future
@@ -12,7 +13,8 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Self
 
 from sanderling._daemons import DaemonPool
-from sanderling.errors import AgentInterruptedError, AgentStoppedError
+from sanderling._warn import capture_warnings
+from sanderling.errors import AgentGenerationError, AgentInterruptedError, AgentStoppedError
 from sanderling.loop import (
     CallTool,
     CheckAnswer,
@@ -29,7 +31,7 @@ from sanderling.messages import agglomerate_stream_deltas
 from sanderling.sandbox import CodeResult, Printed, ToolRequest
 
 from ._children import ChildRunTool
-from ._context import RunContext, as_reply, is_awaitable, tool_failure
+from ._context import RunContext, as_coroutine, as_reply, is_awaitable, tool_failure
 from ._drivers import Done, drive
 from ._model_calls import ModelCalls
 from ._own_methods import own_call
@@ -160,12 +162,20 @@ class EffectHandler:
         context = self._context
         messages, options = context.request(effect)
         try:
-            deltas: list[ChatMessageStreamDelta] = []
-            with closing(self._model_calls.stream(context.model, messages, options)) as stream:
-                for delta in stream:
-                    deltas.append(delta)
-                    yield delta
-            return agglomerate_stream_deltas(deltas)
+            for attempt in itertools.count(1):
+                deltas: list[ChatMessageStreamDelta] = []
+                try:
+                    with closing(
+                        self._model_calls.stream(context.model, messages, options)
+                    ) as stream:
+                        for delta in stream:
+                            deltas.append(delta)
+                            yield delta
+                    return agglomerate_stream_deltas(deltas)
+                except AgentGenerationError as error:
+                    if not deltas:  # the model has asked again as often as it may
+                        raise
+                    yield context.asked_again(error, attempt)
         except Exception as error:
             raise context.generation_error(error) from error
 
@@ -219,7 +229,7 @@ class EffectHandler:
             return value
         from sanderling._bridge import start
 
-        return self._scope.result_of(start(_awaited(value)))
+        return self._scope.result_of(start(as_coroutine(value)))
 
     def _together(self, effect: Together) -> Performance:
         calls = [self._context.with_state(call) for call in effect.effects]
@@ -250,6 +260,8 @@ class EffectHandler:
             closing(interpreter.execute(effect.code)) as execution,
             self._scope.on_cancel(interpreter.interrupt),
         ):
+            with capture_warnings(self._context.settings.warned):
+                interpreter.open()
             while True:
                 try:
                     event = next(execution)
@@ -304,8 +316,4 @@ def _call_back(effect: Effect) -> Done:
         return Done(value)
     from sanderling._bridge import wait_for
 
-    return Done(wait_for(_awaited(value)))
-
-
-async def _awaited(value: Any) -> Any:
-    return await value
+    return Done(wait_for(as_coroutine(value)))

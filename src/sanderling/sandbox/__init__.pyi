@@ -36,7 +36,9 @@ from ._texts import failure as failure
 from ._texts import safe_repr as safe_repr
 from ._texts import safe_str as safe_str
 from ._texts import stays_on_host as stays_on_host
+from ._texts import text_of as text_of
 from ._texts import without_objects as without_objects
+from ._variables import describe_variable as describe_variable
 from ._work_files import WorkFile as WorkFile
 from ._work_files import WorkFiles as WorkFiles
 from ._work_files import keep_files as keep_files

@@ -23,6 +23,19 @@ class Link(Protocol):
         """Ends the kernel; tells how it ended, such as ``"exit status 3"``."""
 
 
+@runtime_checkable
+class Checked(Protocol):
+    """What can tell beforehand that nothing will start."""
+
+    def check(self) -> None:
+        """Looks for what it needs, as far as that costs nothing.
+
+        Raises:
+            SandboxUnavailable: It is not there.
+            MissingExtraError: A package is not installed.
+        """
+
+
 class Backend(Protocol):
     """Where the kernels of one interpreter run, one at a time."""
 

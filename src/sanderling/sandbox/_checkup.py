@@ -6,6 +6,7 @@ import contextlib
 import os
 import secrets
 import socket
+import sys
 import tempfile
 import textwrap
 import time
@@ -25,7 +26,6 @@ from sanderling.errors import (
 )
 
 from ._create import ExecutorType, create_interpreter
-from .lockdown import probe
 
 if TYPE_CHECKING:
     from ._interpreter import CodeResult, Interpreter
@@ -209,7 +209,10 @@ def check_up() -> Checkup:
 
     Meanwhile the environment of this process holds a variable more, as bait.
     """
-    endless = create_interpreter("local", timeout_seconds=_SHORT)
+    try:
+        endless = create_interpreter("local", timeout_seconds=_SHORT)
+    except SandboxUnavailable as error:
+        return Checkup(tuple(_walls({})), (), refusal=str(error))
     try:
         endless.open()
         walls = tuple(_walls(endless.layers))
@@ -304,6 +307,12 @@ def _try_executor(name: str) -> Executor:
 
 def _walls(layers: Mapping[str, object]) -> Iterator[Wall]:
     """Yields what the machine offers, by the layers that an opened sandbox reported."""
+    if sys.platform != "linux":
+        remedy = 'executor_type="auto" takes the first place that works here'
+        yield Wall("machine", False, True, f"this is {sys.platform}", remedy)
+        return
+    from .lockdown import probe  # it is of Linux alone
+
     for offered in probe():
         reported = layers.get(offered.name)
         in_force = offered.available and (offered.name == "machine" or bool(reported))

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+
+from sanderling.errors import SandboxUnavailable
 
 from ._limits import LIMIT_NAMES, require_kept, require_positive
 from .backends._packages import require_installed
@@ -70,6 +73,7 @@ def create_interpreter(
         ValueError: There is no such place, it cannot keep such a limit, or the code runs with this
             Python and a module that it may import is not installed.
         TypeError: The place has no such setting.
+        SandboxUnavailable: The system is not one of the place.
     """
     if isinstance(additional_authorized_imports, str):
         raise ValueError("additional_authorized_imports is a list of names, not one string")
@@ -92,6 +96,11 @@ def create_interpreter(
         for name, value in executor_kwargs.items()
         if not (name in LIMIT_NAMES and value is None)
     }
+    if executor_type == "local" and sys.platform != "linux":
+        raise SandboxUnavailable(
+            f'There are no walls for {sys.platform}: executor_type="local" takes Linux. '
+            'executor_type="auto" takes the first place that works here.'
+        )
     if executor_type in ("local", "inprocess"):
         require_installed(additional_authorized_imports)
     if executor_type in _BACKENDS:
@@ -100,7 +109,7 @@ def create_interpreter(
         module, name = _BACKENDS[executor_type]
         backend = getattr(import_module(module, __package__), name)
         on_imports: Callable[[frozenset[str]], object] | None = None
-        if executor_type in ("local", "auto"):
+        if executor_type in ("local", "auto") and sys.platform == "linux":
             from .backends._local import preload
 
             on_imports = preload

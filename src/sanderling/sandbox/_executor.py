@@ -10,6 +10,7 @@ from typing import NamedTuple, Self
 
 from sanderling.errors import SandboxError
 
+from ._backend import Checked
 from ._interpreter import CodeResult, Interpreter, ToolRequest, ToolSpec
 from ._serving import Function, ServingInterpreter
 from ._snapshots import NO_SNAPSHOTS, Snapshot, SnapshotInterpreter
@@ -94,6 +95,16 @@ class InterpreterExecutor(PythonExecutor):
         self._interpreter = interpreter
         self._functions = dict(additional_functions or {})
         self.send_tools({})
+
+    def check(self) -> None:
+        """Looks for what the sandbox needs, as far as that costs nothing; starts nothing.
+
+        Raises:
+            SandboxUnavailable: It is not there.
+            MissingExtraError: A package is not installed.
+        """
+        if isinstance(self._interpreter, Checked):
+            self._interpreter.check()
 
     @property
     def layers(self) -> Mapping[str, object]:

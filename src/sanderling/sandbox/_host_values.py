@@ -6,26 +6,20 @@ reference to it, which it can give back to tools. Nothing that comes back is eve
 
 from __future__ import annotations
 
-import contextlib
-import dataclasses
-import datetime
-import decimal
-import enum
 import functools
 import importlib.util
 import inspect
-import operator
+import itertools
 import secrets
-import sys
 import threading
 import typing
-import uuid
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from types import BuiltinFunctionType, FunctionType, GeneratorType, MethodType, ModuleType
 from typing import Any
 
 from . import kernel
+from ._instances import Rebuilder
 from ._interpreter import ToolSpec
 from ._texts import Holder, described, stand_in
 
@@ -81,7 +75,7 @@ class HostObject(Holder):
         specs = []
         for name in self.methods:
             method = getattr(self.obj, name)
-            spec = ToolSpec.of(name, _signature(method), inspect.getdoc(method) or "")
+            spec = ToolSpec.of(name, safe_signature(method), inspect.getdoc(method) or "")
             specs.append((spec.name, spec.signature, spec.doc))
         return specs
 
@@ -99,7 +93,11 @@ class HostObject(Holder):
         raise KeyError(name)
 
 
-def _signature(method: Callable[..., object]) -> Callable[..., object] | inspect.Signature:
+def safe_signature(method: Callable[..., object]) -> Callable[..., object] | inspect.Signature:
+    """Returns the signature of a function, whose defaults are ``...`` where they may be secrets.
+
+    A function that has none, as some that are written in C, is returned itself.
+    """
     try:
         signature = inspect.signature(method)
     except ValueError:  # some functions written in C do not have one
@@ -110,6 +108,27 @@ def _signature(method: Callable[..., object]) -> Callable[..., object] | inspect
         for one in signature.parameters.values()
     ]
     return signature.replace(parameters=parameters)
+
+
+class _Items(HostObject):
+    """Lets code iterate over what a tool returned, some items at a time."""
+
+    def member(self, name: str) -> Callable[..., object]:
+        if name == "next":
+            return self._next
+        return super().member(name)
+
+    def _next(self, count: int) -> list[object]:
+        items: Any = self.obj
+        return list(itertools.islice(items, min(count, kernel.MOST_AT_ONCE)))
+
+
+def iterable(value: object) -> object:
+    """Returns what a tool returned as what code can iterate over, where it is a generator."""
+    return _Items(value) if isinstance(value, _GENERATORS) else value
+
+
+_GENERATORS = (GeneratorType, map, filter, zip)
 
 
 class HostValues:
@@ -158,7 +177,7 @@ class HostValues:
             why: Told to the model, where somebody might expect a value.
         """
         wrapped = value if isinstance(value, HostObject) else HostObject(value)
-        identity = (id(wrapped.obj), wrapped.methods, wrapped.attributes)
+        identity = (type(wrapped), id(wrapped.obj), wrapped.methods, wrapped.attributes)
         with self._lock:
             key = self._ids.get(identity)
             if key is None:
@@ -169,6 +188,8 @@ class HostValues:
             about["methods"] = [list(spec) for spec in wrapped.specs()]
         if wrapped.attributes:
             about["attributes"] = list(wrapped.attributes)
+        if isinstance(wrapped, _Items):
+            about["iterates"] = True
         if why:
             about["why"] = why
         return about
@@ -222,7 +243,7 @@ class _Outgoing(kernel.Extension):
         self.code: dict[int, tuple[int, int, dict[str, object]]] = {}
 
     def write(self, encoder: kernel.Encoder, value: object) -> object:
-        if _is_code(value):
+        if is_code(value):
             try:
                 return {"$": "code", "n": self._define(encoder, value)}
             except Exception as error:  # whatever its parts raise when they are pickled
@@ -253,12 +274,15 @@ class Incoming(kernel.Extension):
 
     def __init__(self, values: HostValues) -> None:
         self._values = values
-        self._rebuilders: dict[int, _Rebuilder] = {}  # by the number of the class
+        self._rebuilders: dict[int, Rebuilder] = {}  # by the number of the class
         self._arrays = 0  # around the value that is read
         self.readers = {
             "host": self._host,
             "code": self._code,
             "record": self._record,
+            "namedtuple": self._named_tuple,
+            "namespace": self._namespace,
+            "exception": self._exception,
             **dict.fromkeys(_ARRAYS, self._array),
         }
 
@@ -281,26 +305,53 @@ class Incoming(kernel.Extension):
     def _record(self, decoder: kernel.Decoder, value: kernel.Message, depth: int) -> object:
         record = decoder.record(value, depth)
         fields = record.record_fields
-        uncalled = {name: stand_in(one) for name, one in fields.items() if callable(one)}
+        uncalled = {name: _uncalled(one) for name, one in fields.items() if callable(one)}
         fields.update(uncalled)
-        if uncalled or "class" not in value:
-            return record
+        return record if uncalled else self._rebuilt(value, fields, record)
+
+    def _named_tuple(self, decoder: kernel.Decoder, value: kernel.Message, depth: int) -> object:
+        made = decoder.named_tuple(value, depth)
+        if any(map(callable, made)):
+            return tuple.__new__(type(made), map(_uncalled, made))
+        return self._rebuilt(value, dict(zip(made._fields, made, strict=True)), made)
+
+    def _namespace(self, decoder: kernel.Decoder, value: kernel.Message, depth: int) -> object:
+        made = decoder.namespace(value, depth)
+        vars(made).update({name: _uncalled(one) for name, one in vars(made).items()})
+        return made
+
+    def _exception(self, decoder: kernel.Decoder, value: kernel.Message, depth: int) -> object:
+        self._arrays += 1
+        try:
+            return decoder.exception(value, depth)
+        finally:
+            self._arrays -= 1
+
+    def _rebuilt(self, value: kernel.Message, fields: Mapping[str, Any], made: object) -> object:
+        """Returns an instance of the host's class with these fields, or what was made without."""
+        if "class" not in value:
+            return made
         key: Any = value["class"]
         kind = self._values.code(key)
         if not isinstance(kind, type):
-            return record
+            return made
         if key not in self._rebuilders:
-            self._rebuilders[key] = _Rebuilder(kind)
-        return self._rebuilders[key].made(fields, record)
+            self._rebuilders[key] = Rebuilder(kind)
+        return self._rebuilders[key].made(fields, made)
 
 
 _KINDS = ("objects", "index", "series", "table")
 _ARRAYS = {kind: kernel._READERS[kind] for kind in _KINDS}
 
 
-def _is_code(value: object) -> bool:
+def _uncalled(value: object) -> object:
+    return stand_in(value) if callable(value) else value
+
+
+def is_code(value: object) -> bool:
+    """Tells whether a value goes into a sandbox as a copy of code."""
     if isinstance(value, functools.partial):
-        return _is_code(value.func)
+        return is_code(value.func)
     if isinstance(value, BuiltinFunctionType):
         return isinstance(value.__self__, ModuleType)
     if isinstance(value, MethodType):  # of an instance, it would change a copy of that
@@ -315,99 +366,3 @@ def cloudpickle_source() -> bytes:
     if spec is None or spec.origin is None:
         return b""
     return Path(spec.origin).with_name("cloudpickle.py").read_bytes()
-
-
-class _Rebuilder:
-    """Makes instances of a class that the host has sent, where the fields fit it.
-
-    The class's own constructor judges: what it refuses or changes stays a record. What is done with
-    the fields beside that takes time in proportion to them.
-
-    Args:
-        kind: The class.
-    """
-
-    def __init__(self, kind: Any) -> None:
-        models = sys.modules.get("pydantic.main")  # where it is not loaded, no class is a model
-        self._kind = kind
-        self._is_model = models is not None and issubclass(kind, models.BaseModel)
-        self._declared: tuple[dataclasses.Field[Any], ...] = ()
-        self._hints: dict[str, object] | None = None
-        self._combined: dict[int, object] = {}  # members of an enum of flags
-        if dataclasses.is_dataclass(kind):
-            self._declared = dataclasses.fields(kind)
-            with contextlib.suppress(Exception):  # an annotation names what is not there
-                self._hints = typing.get_type_hints(kind)
-        self._names = {field.name for field in self._declared}
-
-    def made(self, fields: Mapping[str, Any], record: kernel.Record) -> object:
-        """Returns an instance with these fields, or the record that they came in."""
-        try:
-            if issubclass(self._kind, enum.Enum):
-                made = self._member(fields["name"], fields["value"])
-            elif self._is_model:
-                made = self._kind.model_validate(fields, strict=True)
-            elif dataclasses.is_dataclass(self._kind):
-                made = self._instance(fields)
-            else:
-                made = None
-        except Exception:  # whatever the class has against these fields
-            return record
-        return record if made is None else made
-
-    def _member(self, name: object, value: object) -> object:
-        if type(name) is str and name in self._kind.__members__:
-            member = self._kind.__members__[name]
-            return member if _same(member.value, value) else None
-        if not issubclass(self._kind, enum.Flag) or type(value) is not int:
-            return None
-        known = functools.reduce(operator.or_, (one.value for one in self._kind), 0)
-        if value & ~known or len(self._combined) >= _MOST_COMBINED:
-            return self._combined.get(value)
-        return self._combined.setdefault(value, self._kind(value))
-
-    def _instance(self, fields: Mapping[str, Any]) -> object:
-        if self._hints is None or fields.keys() != self._names:
-            return None
-        if not all(_fits(value, self._hints.get(name)) for name, value in fields.items()):
-            return None
-        given = {field.name: fields[field.name] for field in self._declared if field.init}
-        made = self._kind(**given)
-        same = all(_same(getattr(made, name), value) for name, value in fields.items())
-        return made if same else None
-
-
-_MOST_COMBINED = 1_000  # combinations of flags of one class: Python keeps each for ever
-_COMPARED = frozenset(
-    {bool, int, float, complex, str, bytes, decimal.Decimal, uuid.UUID}
-    | {datetime.date, datetime.datetime, datetime.time, datetime.timedelta}
-)
-
-
-def _fits(value: object, hint: object) -> bool:
-    if hint is Any or (hint is float and type(value) is int):
-        return True
-    return not isinstance(hint, type) or isinstance(value, hint)
-
-
-def _same(left: Any, right: Any) -> bool:
-    """Tells whether a field holds what it was made with: that itself, or the same data.
-
-    Only values of the same type are compared, for others may take any time.
-    """
-    if left is right:
-        return True
-    kind = type(left)
-    if kind is not type(right):
-        return False
-    if kind in _COMPARED:
-        return bool(left == right)
-    if kind in (list, tuple, dict):
-        pairs = zip(left, right, strict=True)
-        if len(left) != len(right) or not all(_same(*pair) for pair in pairs):
-            return False
-        return kind is not dict or all(map(_same, left.values(), right.values()))
-    if kind in (set, frozenset):
-        kinds = {*map(type, left), *map(type, right)}
-        return len(kinds) <= 1 and kinds <= _COMPARED and bool(left == right)
-    return False

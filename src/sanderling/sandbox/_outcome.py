@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sanderling._show import text_of
 from sanderling.errors import (
     InterpreterError,
     SandboxCrashed,
@@ -16,6 +15,7 @@ from sanderling.errors import (
 from . import kernel
 from ._interpreter import CodeResult
 from ._limits import LESS_TIME, Excess
+from ._texts import text_of
 
 
 @dataclass(frozen=True, slots=True)

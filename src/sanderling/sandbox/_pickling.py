@@ -34,7 +34,17 @@ _DATA = (
 # Modules whose types hold values, or belong to classes and functions.
 _OF_VALUES = frozenset(
     {
-        *("abc", "_abc", "builtins", "collections", "dataclasses", "datetime", "decimal", "enum"),
+        *(
+            "abc",
+            "_abc",
+            "builtins",
+            "_collections",
+            "collections",
+            "dataclasses",
+            "datetime",
+            "decimal",
+            "enum",
+        ),
         *("fractions", "functools", "ipaddress", "itertools", "logging", "operator", "pathlib"),
         *("re", "string", "types", "typing", "uuid", "weakref", "_weakrefset", "zoneinfo"),
         *("annotated_types", "numpy", "pandas", "pydantic", "pydantic_core", "typing_extensions"),

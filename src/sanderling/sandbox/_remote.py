@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import sys
 import weakref
 from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from sanderling.errors import SandboxError, SandboxUnavailable
 
-from ._backend import FolderBackend
+from ._backend import Checked, FolderBackend
 from ._exchange import Exchange, Settings
 from ._interpreter import no_folder
 from ._outcome import Finished
@@ -83,10 +84,10 @@ class RemoteInterpreter:
     def work_files(self) -> WorkFiles:
         """The files of the work folder. See `Interpreter.work_files`."""
         backend = self._resources.backend
-        if not isinstance(backend, FolderBackend):
+        if sys.platform != "linux" or not isinstance(backend, FolderBackend):
             raise SandboxError(no_folder(backend.name))
         if self._work_files is None:
-            from ._work_files import WorkFiles  # it is of POSIX alone
+            from ._work_files import WorkFiles  # it is of Linux alone
 
             self._work_files = WorkFiles(backend)
         return self._work_files
@@ -112,6 +113,18 @@ class RemoteInterpreter:
         self._exchange.interrupt()
 
     # Starting
+
+    def check(self) -> None:
+        """Looks for what the sandbox needs, as far as that costs nothing; starts nothing.
+
+        Raises:
+            SandboxUnavailable: It is not there.
+            MissingExtraError: A package is not installed.
+        """
+        backend = self._resources.backend
+        if isinstance(backend, Checked):
+            with self._starting():
+                backend.check()
 
     def open(self) -> None:
         """Starts the sandbox now rather than with the first step.

@@ -16,7 +16,7 @@ from sanderling._show import text_of
 from sanderling.errors import SandboxUnavailable, SandboxViolation
 
 from . import kernel
-from ._host_values import HostValues, Incoming, cloudpickle_source
+from ._host_values import HostValues, Incoming, cloudpickle_source, iterable
 from ._interpreter import Printed, ToolRequest, ToolSpec
 from ._outcome import Fault, Finished
 from ._texts import described
@@ -181,7 +181,7 @@ class Session:
             self.final = self.final or (value, call.text if value is call.answer else None)
             value = None
         try:
-            fields, blobs = self._values.encode(value)
+            fields, blobs = self._values.encode(iterable(value))
             buffers = kernel.pack("ret", {"id": call.key, **fields}, blobs)
         except kernel.CodecError as error:
             return self.fail(request, f"what {request.name} returned did not arrive: {error}")

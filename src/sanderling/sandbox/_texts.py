@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
-from sanderling._show import text_of
+from sanderling import _show
 from sanderling.errors import AgentError, AgentToolCallError, AgentToolExecutionError
 
 from . import kernel
@@ -55,6 +55,25 @@ def stays_on_host(value: object) -> bool:
     return held is value is not None or (isinstance(held, Holder) and held.obj is value)
 
 
+def text_of(value: object, write: Callable[[object], str] = str, most: int | None = None) -> str:
+    """Returns `str(value)`, or the reason why it cannot be written.
+
+    Data that it would take seconds to write, such as an array of many short dimensions, is not.
+
+    Args:
+        value: Anything.
+        write: `str` or `repr`.
+        most: How long writing it may take, in microseconds as they are estimated.
+    """
+    try:
+        is_too_large = kernel.takes_long_to_write(value, most)
+    except Exception:  # whatever the value's own code raises
+        is_too_large = False  # writing it fails as well, and says why
+    if is_too_large:
+        return f"<{type(value).__name__} that is too large to be shown>"
+    return _show.text_of(value, write)
+
+
 def safe_repr(value: object, most: int | None = None) -> str:
     """Returns the `repr()` of data; what is none is named by its class, as are its parts.
 
@@ -65,7 +84,13 @@ def safe_repr(value: object, most: int | None = None) -> str:
         most: How long writing it may take, in microseconds as they are estimated; None for what
             `text_of` allows.
     """
-    return text_of(value, repr, most) if _is_data(value) else _Text().of(value, 0)
+    return data_repr(value, most) if _is_data(value) else _Text().of(value, 0)
+
+
+def data_repr(value: object, most: int | None = None) -> str:
+    """Returns `safe_repr` of what is known to be data."""
+    text = text_of(value, repr, most)
+    return text if type(value) in _SCALARS else kernel.without_addresses(text)
 
 
 def safe_str(value: object) -> str:
@@ -127,7 +152,7 @@ def encode_on_host(value: object, extension: Extension) -> tuple[object, list[Bl
 
     What is no data, or was wrapped to stay on the host, leaves its class alone.
     """
-    encoder = _Encoder(extension, _form)
+    encoder = HostEncoder(extension, _form)
     try:
         return encoder.value(value, 0), encoder.blobs
     except kernel.CodecError:
@@ -154,7 +179,7 @@ def _form(value: object) -> object:
     return kernel.encode(stand_in(value))[0]
 
 
-class _Encoder(kernel.Encoder):
+class HostEncoder(kernel.Encoder):
     """Encodes data, unless it was wrapped to stay on the host."""
 
     def _is_plain(self, value: object, depth: int) -> bool:
@@ -179,7 +204,7 @@ def _is_data(value: object) -> bool:
     if type(value).__module__.startswith("sanderling.") and _parts(value) is None:
         return True  # the library's own class says how it is shown
     try:
-        _Encoder().value(value, 0)
+        HostEncoder().value(value, 0)
     except kernel.CodecError:
         return False
     return True
@@ -240,7 +265,7 @@ class _Text:
                 case set():
                     return f"{{{items}}}"
             return f"frozenset({{{items}}})"
-        return text_of(value, repr) if _is_data(value) else _named(value)
+        return safe_repr(value) if _is_data(value) else _named(value)
 
     def _joined(self, texts: Iterator[str], depth: int) -> str:
         if depth == _MAX_DEPTH:

@@ -59,7 +59,9 @@ import sys
 import threading
 import time
 import traceback
-from types import ModuleType
+import unicodedata
+from keyword import iskeyword
+from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -120,6 +122,11 @@ MAX_REPR = 2_000
 MAX_COLLISIONS = 64  # members of a set, or keys, with the same hash
 MAX_COMPARED = 1_000  # values and parts of values that may have to be compared with each other
 MAX_UNSORTED = 10_000  # categories of a column that are numbers or dates in no order
+MAX_TEXTS = 10_000_000  # in columns
+MAX_TUPLE_FIELDS = 500  # of a named tuple
+MAX_NAME = 200  # characters of a name of a named tuple or namespace
+MAX_BITS = 16_000  # of a number of a fraction or range, which is divided by another
+MOST_AT_ONCE = 256  # items that a generator of the host gives at once
 MAX_KEPT = 20  # values of one step that stay under a name
 MAX_KEPT_STEPS = 5
 
@@ -438,7 +445,7 @@ class Record:
 
 _CHEAP_TO_COMPARE = {
     *("bytes", "complex", "date", "datetime", "float", "frozenset", "int", "none", "objects"),
-    *("path", "record", "time", "timedelta", "tuple", "uuid"),
+    *("ip", "namedtuple", "path", "range", "record", "time", "timedelta", "tuple", "uuid"),
 }
 _SAFE_INT = 1 << 53  # beyond it, readers of JSON other than Python lose digits
 _TEXTS = frozenset((str, bool, type(None)))
@@ -446,6 +453,21 @@ _DATES = ("datetime", "date", "time")
 _DTYPE = re.compile(r"[<>|=][biufcMmUS][0-9]{1,9}(\[[0-9]{0,9}[A-Za-z]{1,2}\])?")
 _MASKED = re.compile(r"U?Int(8|16|32|64)|Float(32|64)|boolean")
 _MAX_DIMENSIONS = 32
+_FACTORIES: dict[str, Callable[[], object]] = {
+    kind.__name__: kind
+    for kind in (
+        *(bool, bytearray, bytes, complex, dict, float, frozenset, int, list, set, str, tuple),
+    )
+}
+_EXCEPTIONS: dict[str, type[Exception]] = {
+    kind.__name__: kind
+    for kind in vars(builtins).values()
+    if isinstance(kind, type) and issubclass(kind, Exception)
+}
+_IP_KINDS = tuple(f"IPv{n}{kind}" for n in (4, 6) for kind in ("Address", "Interface", "Network"))
+_MAX_IP = 100  # characters
+_COUNTS = {int, float}
+_SLICED = (int, float, str, type(None))
 _PIXEL_BITS = {
     **dict.fromkeys(["1"], 1),
     **dict.fromkeys(["L"], 8),
@@ -482,6 +504,12 @@ class _Coder:
 
     def __init__(self) -> None:
         self._parts = 0
+        self._text_count = 0
+
+    def _count_texts(self, texts: int) -> None:
+        self._text_count += texts
+        if self._text_count > MAX_TEXTS:
+            raise CodecError(f"more than {MAX_TEXTS:,} texts in columns: send less of it")
 
     def _count_parts(self, parts: int = _PARTS_OF_TABLE) -> None:
         self._parts += parts
@@ -576,6 +604,7 @@ class Encoder(_Coder):
         self._extension = extension or Extension()
         self._stay = stay
         self._items = 0
+        self._tuples: dict[type, Any] = {tuple: None}  # fields of kinds of named tuples
         self._hashable = 0  # inside how many keys and set members we are
         self._stand_ins = 0  # written for objects that are compared in another way here
 
@@ -637,21 +666,33 @@ class Encoder(_Coder):
 
     def _container(self, value: object, depth: int) -> object:
         if isinstance(value, tuple):
-            return {"$": "tuple", "v": self._list(value, depth)}
+            return self._tuple(value, depth)
         if isinstance(value, frozenset):
             return {"$": "frozenset", "v": self._members(value, depth)}
         if self._hashable:
             return self._scalar(value, depth)
         if isinstance(value, dict):
             return self._dict(value, depth)
-        if isinstance(value, (list, collections.deque, range, *_VIEWS)):
+        if isinstance(value, (list, *_VIEWS)):
             return self._list(value, depth)
+        if isinstance(value, collections.deque):
+            return {"$": "deque", "v": self._list(value, depth), "most": value.maxlen}
         if isinstance(value, set):
             return {"$": "set", "v": self._members(value, depth)}
         if isinstance(value, bytearray):
             return {"$": "bytearray", "i": self.blob(value)}
         if isinstance(value, memoryview):
             return {"$": "bytes", "i": self.blob(value.tobytes())}
+        if isinstance(value, io.BytesIO):
+            return {"$": "bytesio", "i": self.blob(value.getvalue()), "at": value.tell()}
+        if isinstance(value, io.StringIO):
+            return {"$": "stringio", "v": value.getvalue(), "at": value.tell()}
+        if isinstance(value, SimpleNamespace) and all(map(_is_name, vars(value))):
+            return {"$": "namespace", **self._fields(vars(value), depth)}
+        if isinstance(value, slice):
+            parts = [value.start, value.stop, value.step]
+            if all(type(part) in _SLICED for part in parts):
+                return {"$": "slice", "v": self._list(parts, depth)}
         if isinstance(value, Record):
             fields, key = value.record_fields, value._class_key
             return self._record(value.record_type, fields, depth, key)
@@ -674,6 +715,14 @@ class Encoder(_Coder):
             return self.value(float(value), depth)
         if isinstance(value, complex):
             return {"$": "complex", "v": [repr(value.real), repr(value.imag)]}
+        if isinstance(value, range):
+            parts = [value.start, value.stop, value.step]
+            _check_bits(parts)
+            return {"$": "range", "v": self._list(parts, depth)}
+        if isinstance(value, re.Pattern) and isinstance(value.pattern, str):
+            return {"$": "pattern", "v": value.pattern, "flags": value.flags}
+        if _EXCEPTIONS.get(type(value).__name__) is type(value):
+            return self._exception(value, depth)
         if isinstance(value, SandboxValue):
             self._stand_ins += 1
             return {"$": "kept", "type": value.type, "repr": value.repr, "name": value.name}
@@ -720,6 +769,35 @@ class Encoder(_Coder):
                 self._count_collisions(hashes, written)
         return written
 
+    def _tuple(self, value: tuple[object, ...], depth: int) -> object:
+        kind: Any = type(value)
+        items = self._list(value, depth)
+        if kind not in self._tuples:
+            names = getattr(kind, "_fields", None)
+            self._tuples[kind] = names if _are_fields(kind.__name__, names) else None
+            self._count_parts(0 if self._tuples[kind] is None else _PARTS_OF_CLASS)
+        names = self._tuples[kind]
+        if names is None or len(names) != len(items):
+            return {"$": "tuple", "v": items}
+        written = {"$": "namedtuple", "type": kind.__name__, "k": list(names), "v": items}
+        key = self._extension.class_key(self, kind)
+        return written if key is None else {**written, "class": key}
+
+    def _exception(self, value: Any, depth: int) -> object:
+        self._stand_ins += 1
+        args = self._list(value.args, depth)
+        return {"$": "exception", "type": type(value).__name__, "v": args}
+
+    def _fields(self, fields: Mapping[str, object], depth: int) -> dict[str, object]:
+        values: list[object] = []
+        for field, item in fields.items():
+            try:
+                values.append(self.value(item, depth))
+            except CodecError as error:
+                error.under(f".{field}")
+                raise
+        return {"k": list(fields), "v": values}
+
     def _dict(self, value: dict[object, object], depth: int) -> object:
         items = list(value.items())
         values = []
@@ -730,10 +808,13 @@ class Encoder(_Coder):
             except CodecError as error:
                 error.under(f".{key}" if type(key) is str else f"[{_key_text(key)}]")
                 raise
-        if "$" not in value and all(type(key) is str for key, _ in items):
-            return {key: item for (key, _), item in zip(items, values)}  # noqa: B905 - 3.9
+        described = _described_dict(value)
+        if described is None:
+            if "$" not in value and all(type(key) is str for key, _ in items):
+                return {key: item for (key, _), item in zip(items, values)}  # noqa: B905 - 3.9
+            described = {"$": "dict"}
         keys = self._members([key for key, _ in items], depth)
-        return {"$": "dict", "k": keys, "v": values}
+        return {**described, "k": keys, "v": values}
 
     def _instance(self, value: object, fields: Mapping[str, object], depth: int) -> object:
         key = self._extension.class_key(self, type(value))
@@ -743,14 +824,7 @@ class Encoder(_Coder):
         self, name: str, fields: Mapping[str, object], depth: int, key: int | None
     ) -> object:
         self._stand_ins += 1
-        values: list[object] = []
-        for field, item in fields.items():
-            try:
-                values.append(self.value(item, depth))
-            except CodecError as error:
-                error.under(f".{field}")
-                raise
-        record = {"$": "record", "type": name, "k": list(fields), "v": values}
+        record = {"$": "record", "type": name, **self._fields(fields, depth)}
         return record if key is None else {**record, "class": key}
 
     def blob(self, data: Blob) -> int:
@@ -784,6 +858,22 @@ class Encoder(_Coder):
 
     def _uuid(self, uuid: ModuleType, value: object, depth: int) -> object:
         return {"$": "uuid", "v": value.hex} if isinstance(value, uuid.UUID) else None
+
+    def _fraction(self, fractions: ModuleType, value: Any, depth: int) -> object:
+        if not isinstance(value, fractions.Fraction):
+            return None
+        numbers = [value.numerator, value.denominator]
+        _check_bits(numbers)
+        return {"$": "fraction", "v": self._list(numbers, depth)}
+
+    def _ip(self, ipaddress: ModuleType, value: object, depth: int) -> object:
+        name = type(value).__name__
+        if name not in _IP_KINDS or type(value) is not getattr(ipaddress, name):
+            return None
+        text = str(value)
+        if len(text) > _MAX_IP:
+            raise CodecError("an address whose scope is too long: send its str()")
+        return {"$": "ip", "type": name, "v": text}
 
     def _path(self, pathlib: ModuleType, value: object, depth: int) -> object:
         if not isinstance(value, pathlib.PurePath):
@@ -871,8 +961,7 @@ class Encoder(_Coder):
             moments = column.array.tz_convert(None).to_numpy()
             return {"$": "zoned", "v": self.value(moments, depth), "zone": _zone(dtype.tz)}
         if kind == "StringDtype":
-            texts = self._list(column.tolist(), depth)
-            return {"$": "texts", "t": str(dtype), "v": texts}
+            return self._texts_block(str(dtype), column.tolist(), column.isna().tolist(), depth)
         if _MASKED.fullmatch(str(dtype)):
             data = column.array.to_numpy(dtype=dtype.numpy_dtype, na_value=0)
             values, mask = self.value(data, depth), self.value(column.array.isna(), depth)
@@ -883,7 +972,35 @@ class Encoder(_Coder):
             raise CodecError(
                 f"a column of dtype {dtype} cannot cross: send .astype(str), or a list"
             )
+        if dtype.kind == "O":
+            cells = column.tolist()
+            kinds = set(map(type, cells))
+            # Gaps are None or NaN, and no other number.
+            if str in kinds and kinds <= _MAYBE_TEXTS:
+                gaps = [type(cell) is not str for cell in cells] if len(kinds) > 1 else []
+                if not any(cell == cell and cell is not None for cell in _taken(cells, gaps)):
+                    self._count_parts()
+                    return self._texts_block("object", cells, gaps, depth)
         return self.value(column.to_numpy(), depth)
+
+    def _texts_block(self, dtype: str, texts: list[Any], gaps: list[bool], depth: int) -> Message:
+        """Writes a column of texts as one block, the length of each, and where the gaps are.
+
+        A gap is 1 where it is None, and 2 where it is NaN.
+        """
+        numpy = sys.modules["numpy"]
+        self._count_texts(len(texts))
+        marks = None
+        if any(gaps):
+            kinds = [gap and 1 + (text is not None) for text, gap in zip(texts, gaps)]  # noqa: B905 - 3.9
+            marks = self.value(numpy.array(kinds, dtype="u1"), depth)
+            texts = ["" if gap else text for text, gap in zip(texts, gaps)]  # noqa: B905 - 3.9
+        lengths = numpy.fromiter(map(len, texts), dtype="u4", count=len(texts))
+        longest = int(lengths.max()) if len(texts) else 0
+        lengths = lengths.astype("u1" if longest < 1 << 8 else "u2" if longest < 1 << 16 else "u4")
+        block = self.blob("".join(texts).encode("utf-8", "surrogatepass"))
+        sizes = self.value(lengths, depth)
+        return {"$": "texts", "t": dtype, "i": block, "sizes": sizes, "gaps": marks}
 
     def _image(self, image: ModuleType, value: Any, depth: int) -> object:
         if not isinstance(value, image.Image):
@@ -921,10 +1038,60 @@ _LIBRARIES: dict[str, Callable[[Encoder, ModuleType, object, int], object]] = {
     "datetime": Encoder._datetime,
     "decimal": Encoder._decimal,
     "uuid": Encoder._uuid,
+    "fractions": Encoder._fraction,
+    "ipaddress": Encoder._ip,
     "pathlib": Encoder._path,
     "numpy": Encoder._numpy,
     "PIL.Image": Encoder._image,
 }
+
+
+def _taken(items: list[Any], chosen: list[bool]) -> Iterator[Any]:
+    return itertools.compress(items, chosen)
+
+
+def _is_name(name: object) -> bool:
+    """Tells whether a field may have this name: none that Python or a library looks for itself."""
+    return (
+        type(name) is str
+        and len(name) <= MAX_NAME
+        and name.isidentifier()
+        and not unicodedata.normalize("NFKC", name).startswith("__")
+    )
+
+
+def _are_fields(name: str, fields: Any) -> bool:
+    """Tells whether a named tuple may have this name and these fields."""
+    if type(fields) is not tuple or not 0 < len(fields) <= MAX_TUPLE_FIELDS:
+        return False
+    if not all(map(_is_name, (name, *fields))):
+        return False
+    shown = {unicodedata.normalize("NFKC", one) for one in fields}
+    return (
+        len(shown) == len(fields)
+        and not any(one.startswith("_") for one in shown)
+        and not any(map(iskeyword, (name, *fields, *shown)))
+    )
+
+
+def _check_bits(numbers: list[int]) -> None:
+    if any(number.bit_length() > MAX_BITS for number in numbers):
+        raise CodecError("numbers of too many digits: send them apart, or as text")
+
+
+def _described_dict(value: dict[object, object]) -> dict[str, object] | None:
+    """Returns what is written of a dict of the standard library beside its items."""
+    if isinstance(value, collections.Counter):
+        # To show one, counts are compared with each other.
+        return {"$": "counter"} if set(map(type, value.values())) <= _COUNTS else None
+    if isinstance(value, collections.OrderedDict):
+        return {"$": "ordered"}
+    if isinstance(value, collections.defaultdict):
+        made: Any = value.default_factory
+        name = getattr(made, "__name__", None)
+        if made is None or (type(name) is str and _FACTORIES.get(name) is made):
+            return {"$": "defaultdict", "of": name}
+    return None
 
 
 def _type_name(value: object) -> str:
@@ -935,11 +1102,19 @@ def _type_name(value: object) -> str:
     )
 
 
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+(?=>)")  # it differs from run to run, and says nothing
+
+
+def without_addresses(text: str) -> str:
+    """Leaves out where objects lie in memory."""
+    return _ADDRESS.sub("", text)
+
+
 def _safe_repr(value: object) -> str:
     try:
         if takes_long_to_write(value):
             return f"<{_type_name(value)} that is too large to be shown>"
-        return _shorten(repr(value), MAX_REPR)
+        return _shorten(without_addresses(repr(value)), MAX_REPR)
     except Exception as error:
         return f"<{_type_name(value)}, whose repr() raised {type(error).__name__}>"
 
@@ -982,6 +1157,7 @@ class Decoder(_Coder):
         super().__init__()
         self._blobs = blobs
         self._used: set[int] = set()  # places of blobs
+        self._tuples: dict[tuple[str, ...], Any] = {}  # kinds by name and fields
         self._own = {} if extension is None else extension.readers
         self._added = 0  # members and keys of large sets and dicts, and the seconds that took
         self._adding = 0.0
@@ -1080,13 +1256,111 @@ class Decoder(_Coder):
         return frozenset(members)
 
     def _dict(self, value: Message, depth: int) -> object:
+        made: dict[Any, Any] = {}
+        return self._filled(made, value, depth)
+
+    def _filled(self, made: dict[Any, Any], value: Message, depth: int) -> object:
         keys, values = self._members(value, "k", depth), self._items(value, "v", depth)
         if len(keys) != len(values):
             raise CodecError("not as many keys as values")
-        made: dict[Any, Any] = {}
         rest = iter(values)
-        self._add(lambda part: made.update(zip(part, rest)), keys)  # noqa: B905 - the rest is for the next
+        is_counter = type(made) is collections.Counter  # whose own `update` would add
+        update = functools.partial(dict.update, made) if is_counter else made.update
+        self._add(lambda part: update(zip(part, rest)), keys)  # noqa: B905 - the rest is for the next
         return made
+
+    def _counter(self, value: Message, depth: int) -> object:
+        made: dict[Any, Any] = collections.Counter()
+        self._filled(made, value, depth)
+        if not set(map(type, made.values())) <= _COUNTS:
+            raise CodecError("counts that are no numbers")
+        return made
+
+    def _ordered(self, value: Message, depth: int) -> object:
+        return self._filled(collections.OrderedDict(), value, depth)
+
+    def _defaultdict(self, value: Message, depth: int) -> object:
+        factory = None if value["of"] is None else _FACTORIES[_text(value["of"])]
+        return self._filled(collections.defaultdict(factory), value, depth)
+
+    def _deque(self, value: Message, depth: int) -> object:
+        items, most = self._items(value, "v", depth), value["most"]
+        return collections.deque(items, None if most is None else _size(most))
+
+    def _range(self, value: Message, depth: int) -> object:
+        parts = _ints(self._items(value, "v", depth))
+        _check_bits(parts)
+        return range(*parts)
+
+    def _slice(self, value: Message, depth: int) -> object:
+        parts = self._items(value, "v", depth)
+        if not all(type(part) in _SLICED for part in parts):
+            raise CodecError("no part of a slice")
+        start, stop, step = parts
+        return slice(start, stop, step)
+
+    def _pattern(self, value: Message, depth: int) -> object:
+        # Nothing is compiled: that, and matching, may take any time.
+        flags = _ints([value["flags"]])[0]
+        return Record("Pattern", {"pattern": _text(value["v"]), "flags": flags})
+
+    def _fraction(self, value: Message, depth: int) -> object:
+        import fractions
+
+        top, bottom = _ints(self._items(value, "v", depth))
+        _check_bits([top, bottom])
+        return fractions.Fraction(top, bottom)
+
+    def _ip(self, value: Message, depth: int) -> object:
+        import ipaddress
+
+        name, text = _text(value["type"]), _text(value["v"])
+        if name not in _IP_KINDS or len(text) > _MAX_IP:
+            raise CodecError("no address")
+        return getattr(ipaddress, name)(text)
+
+    def _bytesio(self, value: Message, depth: int) -> object:
+        made = io.BytesIO(self.blob(value))
+        made.seek(min(_size(value["at"]), made.getbuffer().nbytes))
+        return made
+
+    def _stringio(self, value: Message, depth: int) -> object:
+        text = _text(value["v"])
+        made = io.StringIO(text)
+        made.seek(min(_size(value["at"]), len(text)))
+        return made
+
+    def fields(self, value: Message, depth: int) -> dict[str, Any]:
+        """Decodes fields by their names."""
+        keys = [_text(key) for key in _list(value["k"])]
+        return dict(zip(keys, self._items(value, "v", depth)))  # noqa: B905 - 3.9
+
+    def namespace(self, value: Message, depth: int) -> SimpleNamespace:
+        """Decodes a namespace."""
+        fields = self.fields(value, depth)
+        if not all(map(_is_name, fields)):
+            raise CodecError("no names of a namespace")
+        return SimpleNamespace(**fields)
+
+    def named_tuple(self, value: Message, depth: int) -> Any:
+        """Decodes a named tuple, of a class made of nothing but its name and its fields."""
+        names, items = _list(value["k"]), self._items(value, "v", depth)
+        if len(names) > MAX_TUPLE_FIELDS or len(names) != len(items):
+            raise CodecError("no fields of a named tuple")
+        key = (_text(value["type"]), *map(_text, names))
+        kind = self._tuples.get(key)
+        if kind is None:
+            self._count_parts(_PARTS_OF_CLASS)
+            kind = self._tuples[key] = _tuple_kind(*key)
+        return tuple.__new__(kind, items)
+
+    def exception(self, value: Message, depth: int) -> object:
+        """Decodes an exception of Python's own."""
+        name, args = _text(value["type"]), self._items(value, "v", depth)
+        try:
+            return _EXCEPTIONS[name](*args)
+        except Exception:  # of another version of Python, or it takes other arguments than it keeps
+            return Record(name, {"args": tuple(args)})
 
     def _bytes(self, value: Message, depth: int) -> object:
         return bytes(self.blob(value))
@@ -1096,9 +1370,7 @@ class Decoder(_Coder):
 
     def record(self, value: Message, depth: int) -> Record:
         """Decodes an instance as its fields."""
-        keys = [_text(key) for key in _list(value["k"])]
-        values = self._items(value, "v", depth)
-        return Record(_text(value["type"]), dict(zip(keys, values)))  # noqa: B905 - 3.9
+        return Record(_text(value["type"]), self.fields(value, depth))
 
     def kept(self, value: Message, depth: int) -> object:
         """Decodes what stands for a value that stayed in the sandbox."""
@@ -1232,10 +1504,33 @@ class Decoder(_Coder):
         return _pandas().DatetimeIndex(moments).tz_localize("UTC").tz_convert(zone).array
 
     def _texts(self, value: Message, depth: int) -> object:
-        texts = self._items(value, "v", depth)
-        if value["t"] not in ("str", "string") or not set(map(type, texts)) <= _MAYBE_TEXTS:
+        if value["t"] not in ("str", "string", "object"):
             raise CodecError("no column of texts")
+        if "v" in value:  # as it was written in memories before there were blocks
+            texts = self._items(value, "v", depth)
+            if not set(map(type, texts)) <= _MAYBE_TEXTS:
+                raise CodecError("no column of texts")
+        else:
+            texts = self._text_block(value, depth)
+        if value["t"] == "object":
+            return _pandas().Series(texts, dtype=object)
         return _pandas().array(texts, dtype=value["t"])
+
+    def _text_block(self, value: Message, depth: int) -> list[Any]:
+        sizes = self._numbers(value["sizes"], depth, "u")
+        self._count_texts(len(sizes))
+        block = bytes(self.blob(value)).decode("utf-8", "surrogatepass")
+        ends = sizes.cumsum(dtype="u8").tolist()
+        if (ends[-1] if ends else 0) != len(block):
+            raise CodecError("a block of another size than its texts")
+        texts: list[Any] = [block[start:end] for start, end in zip([0, *ends], ends)]  # noqa: B905 - 3.9
+        if value["gaps"] is not None:
+            gaps = self._numbers(value["gaps"], depth, "u")
+            if len(gaps) != len(texts) or not (gaps <= 2).all():
+                raise CodecError("gaps of another column")
+            for place in gaps.nonzero()[0].tolist():
+                texts[place] = None if gaps[place] == 1 else math.nan
+        return texts
 
     def _masked(self, value: Message, depth: int) -> object:
         data, mask = (
@@ -1335,6 +1630,7 @@ class Decoder(_Coder):
 
 
 _MAYBE_TEXTS = {str, float, type(None)}  # gaps are None or NaN
+_PARTS_OF_CLASS = 100
 _ADDED_AT_ONCE = 128
 _ADDING_SECONDS = 0.5
 _ADDING_SECONDS_EACH = 2e-6  # some 30 times what it takes
@@ -1351,6 +1647,26 @@ def _list(value: object) -> list[Any]:
     if type(value) is not list:
         raise CodecError("no list where one belongs")
     return value
+
+
+def _ints(values: list[Any]) -> list[int]:
+    if not all(type(value) is int for value in values):
+        raise CodecError("no number where one belongs")
+    return values
+
+
+def _size(value: Any) -> int:
+    if not _is_size(value):
+        raise CodecError("no size where one belongs")
+    size: int = value
+    return size
+
+
+@functools.lru_cache(maxsize=256)
+def _tuple_kind(name: str, *fields: str) -> Any:
+    if not _are_fields(name, fields):
+        raise CodecError("no names of a named tuple")
+    return collections.namedtuple(name, fields, module="sanderling.sandbox")  # noqa: PYI024 - made at run time
 
 
 def _is_size(value: object) -> bool:
@@ -1394,6 +1710,20 @@ _READERS: dict[str, Callable[[Decoder, Message, int], object]] = {
     "set": Decoder._set,
     "frozenset": Decoder._frozenset,
     "dict": Decoder._dict,
+    "counter": Decoder._counter,
+    "ordered": Decoder._ordered,
+    "defaultdict": Decoder._defaultdict,
+    "deque": Decoder._deque,
+    "namedtuple": Decoder.named_tuple,
+    "namespace": Decoder.namespace,
+    "exception": Decoder.exception,
+    "range": Decoder._range,
+    "slice": Decoder._slice,
+    "pattern": Decoder._pattern,
+    "bytesio": Decoder._bytesio,
+    "stringio": Decoder._stringio,
+    "fraction": Decoder._fraction,
+    "ip": Decoder._ip,
     "bytes": Decoder._bytes,
     "bytearray": Decoder._bytearray,
     "record": Decoder.record,
@@ -1424,8 +1754,12 @@ class ImportNotAllowed(ImportError):  # noqa: N818 - the model reads this name
 class ToolError(RuntimeError):
     """A tool of the host failed, or could not be called."""
 
+    def __init__(self, text: object = "") -> None:
+        super().__init__(text)
+        self._text = str(text)
+
     def __str__(self) -> str:
-        return str(self.args[0]) if self.args else ""  # some builtin classes show it otherwise
+        return self._text  # some builtin classes show it otherwise
 
 
 # What a tool may raise and code can catch as that: each is made of one text, and means nothing to
@@ -1447,7 +1781,13 @@ def tool_error(text: str, kind: str = "") -> ToolError:
         text: What the host says of it.
         kind: The builtin class that code can catch it by, beside `ToolError`; none where empty.
     """
-    return _class_of_error(kind)(text) if kind in BUILTIN_ERRORS else ToolError(text)
+    if kind not in BUILTIN_ERRORS:
+        return ToolError(text)
+    error = _class_of_error(kind)(text)
+    if kind == "KeyError" and len(text) <= MAX_REPR:
+        with contextlib.suppress(ValueError, SyntaxError, MemoryError, RecursionError):
+            error.args = (ast.literal_eval(text),)  # its text is the repr of the key
+    return error
 
 
 @functools.lru_cache(len(BUILTIN_ERRORS))
@@ -1585,13 +1925,20 @@ def make_stub(tool: ToolSpec, begin: Begin) -> Callable[..., object]:
     """
     bind = binder(tool.name, tool.signature)
 
-    def stub(*args: object, **kwargs: object) -> object:
+    def checked_begin(args: tuple[object, ...], kwargs: dict[str, object], together: bool) -> Call:
         bind(*args, **kwargs)
-        return begin(tool, args, kwargs, False).wait()
+        if tool.final and any(value is stub for value in (*args, *kwargs.values())):
+            raise ToolError(
+                f"the answer is the tool {tool.name} itself. If your code assigned the answer to "
+                f"{tool.name} in an earlier step, it is in {tool.name}_ now."
+            )
+        return begin(tool, args, kwargs, together)
+
+    def stub(*args: object, **kwargs: object) -> object:
+        return checked_begin(args, kwargs, False).wait()
 
     def start(*args: object, **kwargs: object) -> Call:
-        bind(*args, **kwargs)
-        return begin(tool, args, kwargs, True)
+        return checked_begin(args, kwargs, True)
 
     async def aio(*args: object, **kwargs: object) -> object:
         import asyncio
@@ -1707,12 +2054,38 @@ class HostReference:
             return call.wait()
         raise AttributeError(f"{name!r} is not there: {self!r}")
 
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"{name!r} cannot be set: {self!r}")
+
     def __dir__(self) -> list[str]:
         return sorted((*self._names(), *object.__dir__(self)))
 
     def __call__(self, *args: object, **kwargs: object) -> NoReturn:
         """Tells why not."""
         raise TypeError(f"this cannot be called: {self!r}")
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __iter__(self) -> HostReference:
+        if not vars(self)["_about"].get("iterates"):
+            raise TypeError(f"this cannot be iterated over: {self!r}")
+        return self
+
+    def __next__(self) -> object:
+        own = vars(iter(self))
+        if "_items" not in own:
+            own["_items"] = _items(own["_about"]["id"], own["_begin"])
+        return next(own["_items"])
+
+    def _refuse(self, *_: object) -> NoReturn:
+        """Tells why this is not the value that it stands for."""
+        raise TypeError(f"this is no value: {self!r}")
+
+    __len__ = __getitem__ = __setitem__ = __delitem__ = __contains__ = _refuse
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _refuse
+    __truediv__ = __rtruediv__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse
+    __enter__ = __exit__ = _refuse
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(f"this cannot be pickled or copied: {self!r}")
@@ -1731,8 +2104,21 @@ class HostReference:
         about = vars(self)["_about"]
         names = self._names()
         usable = f"it has {', '.join(names)}" if names else "only tools can use it"
+        if about.get("iterates"):
+            usable = "it can be iterated over, once"
         why = f" ({about['why']})" if about.get("why") else ""
         return f"<{about['type']} object of the host{why}: {usable}>"
+
+
+def _items(key: object, begin: Begin) -> Iterator[object]:
+    """Yields the items of a generator of the host: few at first, so that the first come at once."""
+    spec, count = ToolSpec("next", "(count)", "", on=key), 1  # type: ignore[arg-type]  # a text
+    while True:
+        items: Any = begin(spec, (count,), {}, False).wait()
+        yield from items
+        if len(items) < count:
+            return
+        count = min(2 * count, MOST_AT_ONCE)
 
 
 def host_id(reference: HostReference) -> str:
@@ -1760,6 +2146,8 @@ class Values(Extension):
             "host": self._host,
             "code": self._code,
             "record": self._record,
+            "namedtuple": self._named_tuple,
+            "pattern": self._pattern,
             "kept": self._kept,
         }
         self._begin = begin
@@ -1854,6 +2242,15 @@ class Values(Extension):
             return _instance(kind, record)
         return Record(record.record_type, record.record_fields, key)
 
+    def _named_tuple(self, decoder: Decoder, value: Message, depth: int) -> object:
+        made = decoder.named_tuple(value, depth)
+        kind, sent = self._defined.get(value.get("class"), (None, False))  # type: ignore[call-overload]  # our host wrote it
+        return tuple.__new__(kind, made) if sent and isinstance(kind, type) else made
+
+    def _pattern(self, decoder: Decoder, value: Message, depth: int) -> object:
+        pattern: Any = value
+        return re.compile(pattern["v"], pattern["flags"])
+
     def _kept(self, decoder: Decoder, value: Message, depth: int) -> object:
         found = self._find_kept(str(value["name"]))
         return found[0] if found else decoder.kept(value, depth)
@@ -1897,7 +2294,8 @@ def _instance(kind: Any, record: Record) -> object:
     fields = record.record_fields
     try:
         if issubclass(kind, enum.Enum):
-            return kind[fields["name"]]
+            members: Mapping[Any, object] = kind.__members__
+            return members[fields["name"]] if fields["name"] in members else kind(fields["value"])
         made = kind.__new__(kind)
         if hasattr(kind, "__pydantic_fields__") and hasattr(made, "__setstate__"):
             declared = {name for name in fields if name in kind.__pydantic_fields__}
@@ -3176,10 +3574,7 @@ def show(value: object) -> str:
         if type(value) is int:
             return f"<an int of {_count_digits(value):,} digits>"
         return f"<{_type_name(value)}, whose str() raised {type(error).__name__}>"
-    return text if type(value) is str else _ADDRESS.sub("", text)
-
-
-_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+(?=>)")  # it differs from run to run, and says nothing
+    return text if type(value) is str else without_addresses(text)
 
 
 def _count_digits(number: int) -> int:
@@ -3222,6 +3617,10 @@ def _writing_cost(part: Any) -> tuple[int, Iterable[object]]:
         return 1 + len(part), part
     if isinstance(part, Record):
         return 1, part.record_fields.values()
+    if isinstance(part, SimpleNamespace):
+        return 1, vars(part).values()
+    if isinstance(part, BaseException):
+        return 1, part.args
     names = getattr(type(part), "__dataclass_fields__", None)
     if names is not None:
         return 1, (getattr(part, name, None) for name in names)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import json
 import re
+import sys
 import typing
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar
 
 from ._docstring import Docstring, DocstringParsingException, parse_docstring
 from ._schema import AUTHORIZED_TYPES, Hint, TypeHintParsingException, hints_of, read_hint
@@ -21,6 +23,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _CHOICES = re.compile(r"\s*\(choices:\s*(\[.*\])\s*\)\s*\.?$", re.DOTALL)
+_PICKLED = ("name", "description", "inputs", "output_type", "output_schema", "output_description")
 _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
@@ -50,6 +53,35 @@ class SimpleTool(Tool, Generic[P, R]):
 
     def __repr__(self) -> str:
         return f"<tool {self.name}{self.signature_text}>"
+
+    def __copy__(self) -> Self:
+        twin = type(self).__new__(type(self))
+        vars(twin).update(vars(self))
+        return twin
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self.__copy__()  # a function is not copied either
+
+    def __reduce__(self) -> tuple[object, ...]:
+        if _function_at(self.__module__, self.__qualname__) is not self.__wrapped__:
+            raise TypeError(
+                f"the tool {self.name!r} cannot be pickled: its function has to stand at the top "
+                "level of a module, under its own name"
+            )
+        state = {name: value for name, value in vars(self).items() if name in _PICKLED}
+        return _tool_at, (self.__module__, self.__qualname__), state
+
+
+def _function_at(module: str, name: str) -> Any:
+    found: object = sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return found.__wrapped__ if isinstance(found, SimpleTool) else found
+
+
+def _tool_at(module: str, name: str) -> SimpleTool[Any, Any]:
+    importlib.import_module(module)
+    return SimpleTool(_function_at(module, name))
 
 
 def tool(function: Callable[P, R]) -> SimpleTool[P, R]:

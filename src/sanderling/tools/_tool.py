@@ -177,6 +177,12 @@ class Tool(BaseTool):
         """The arguments as Python sees them, with types and defaults."""
         return self._arguments.signature
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_arguments"}
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {getattr(self, 'name', None)}>"
+
     @property
     def signature_text(self) -> str:
         """The signature as Python source: ``(city: str, days: int = 3) -> str``."""

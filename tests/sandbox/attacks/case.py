@@ -86,6 +86,10 @@ class Case:
     """How many calls of ``note`` may reach the host."""
     fresh: str = ""
     """A step for a second interpreter, made afterwards; it must return ``"clean"``."""
+    growth: int = 1 << 30
+    """Bytes that it may add to the host's memory at its peak."""
+    agent: bool = False
+    """Whether an agent runs the steps, with the tools and objects of `agent_host.py`."""
 
     @property
     def steps(self) -> tuple[str, ...]:

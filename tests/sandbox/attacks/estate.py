@@ -19,8 +19,7 @@ from pathlib import Path
 ENVIRONMENT = "HOST_API_KEY"
 _VICTIM = "import sys\nfor line in sys.stdin: print(flush=True)"
 _PR_SET_CHILD_SUBREAPER = 36
-_LAST_BREATH = 5.0  # seconds for a process that was killed to end
-_LARGEST_GROWTH = 1 << 30  # bytes that one case may add to the host's memory at its peak
+_LAST_BREATH = 30.0  # seconds for a process that was killed to end, on a busy machine
 _FILES = {
     "private/secret.txt": "",
     "home/.ssh/id_ed25519": "",
@@ -60,7 +59,7 @@ class Estate:
 
     Attributes:
         helpers: Child processes that are meant to be there.
-        fork_servers: More of them, which are meant to have no children themselves.
+        fork_servers: More of them, which are meant to have no children but helpers.
     """
 
     def __init__(self, root: Path, library: Path) -> None:
@@ -79,7 +78,18 @@ class Estate:
         os.set_inheritable(self._descriptor, True)
         self._start_victim()
         self._files = self._survey()
+        self.admit()
+
+    def admit(self) -> None:
+        """Counts the sandboxes that there are now to what belongs to the host."""
+        self.helpers.update(*map(children, self.fork_servers))
+        self._work_folders = self._look_for_work_folders()
         self._descriptors = _descriptors()
+
+    @property
+    def key(self) -> str:
+        """A secret in the memory of this process."""
+        return self._secrets["memory"]
 
     def targets(self) -> dict[str, object]:
         """Returns `Targets` by name."""
@@ -162,6 +172,9 @@ class Estate:
             for pid in (os.getpid(), self._victim.pid)
         ]
 
+    def _look_for_work_folders(self) -> set[Path]:
+        return set((self._root / "tmp").iterdir())
+
     def _survey(self) -> dict[str, object]:
         found: dict[str, object] = {}
         for top in (*(self._root / name for name in _FOLDERS), self._library):
@@ -178,11 +191,12 @@ class Estate:
         Path("/proc/self/clear_refs").write_text("5")
         self._resident = _resident("VmRSS")
 
-    def damage(self, said: str) -> list[str]:
+    def damage(self, said: str, growth: int = 1 << 30) -> list[str]:
         """Returns what the attack did to the host; an empty list where it did nothing.
 
         Args:
             said: All that came out of the sandbox.
+            growth: Bytes that it may have added to the host's memory at its peak.
         """
         found = [f"the secret in the {kind} is out" for kind in self._leaks(said)]
         if self._memory.value.decode() != self._secrets["memory"]:
@@ -196,12 +210,13 @@ class Estate:
         elif self._look() != self._looks:
             found.append("a process of the host was changed")
         found += [f"process {pid} was left behind" for pid in self._strangers()]
-        if any((self._root / "tmp").iterdir()):
+        if self._look_for_work_folders() - self._work_folders:
             found.append("a work folder was left behind")
         if _descriptors() > self._descriptors:
             found.append("the host holds more descriptors")
-        if _resident("VmHWM") - self._resident > _LARGEST_GROWTH:
-            found.append("the host's own memory grew too much")
+        grown = _resident("VmHWM") - self._resident
+        if grown > growth:
+            found.append(f"the host's own memory grew by {grown >> 20} MiB")
         return found
 
     def _leaks(self, said: str) -> list[str]:

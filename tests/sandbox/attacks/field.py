@@ -33,11 +33,17 @@ _REFUSALS = {
     "ConnectionRefusedError",
     *("gaierror", "URLError", "urllib.error.URLError", "socket.gaierror", "ProcessLookupError"),
 }
+_PACKAGES = (
+    *("annotated_types", "cloudpickle", "jinja2", "markdown_it", "markupsafe", "mdurl", "pydantic"),
+    *("pydantic_core", "pygments", "rich", "tenacity", "typing_extensions", "typing_inspection"),
+    "yaml",
+)
 _ENDS = {
     "SandboxCrashed": "ended",
     "SandboxViolation": "violation",
     "SandboxTimeout": "limited",
     "SandboxLimitExceeded": "limited",
+    "AgentLimitError": "limited",
 }
 
 
@@ -63,10 +69,15 @@ Outcomes: TypeAlias = dict[str, Outcome]
 
 
 class Field:
-    """One attacked host of one user, and the way to try things on it."""
+    """One attacked host of one user, and the way to try things on it.
 
-    def __init__(self, user: int, home: Path) -> None:
-        self.user = user
+    Args:
+        user: The number of the user.
+        home: Folder to make for it.
+        namespaces: Whether the machine gives the host namespaces; False is as in most containers.
+    """
+
+    def __init__(self, user: int, home: Path, *, namespaces: bool = True) -> None:
         home.mkdir()
         home.parent.chmod(0o755)
         library = home / "library"
@@ -79,11 +90,19 @@ class Field:
         home.chmod(0o755)
         subprocess.run(["chmod", "-R", "a+rX", str(library)], check=True)
         mine = user == os.getuid()
-        self.python = sys.executable if mine else SYSTEM_PYTHON
-        become = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"]
+        self._python = sys.executable if mine else SYSTEM_PYTHON
+        become = [] if mine else ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"]
+        if not mine:
+            _lend_packages(library)
+        looks = f"import sys; sys.path.insert(0, {str(library)!r}); import sanderling.agents"
+        tried = subprocess.run(
+            [*become, self._python, "-I", "-c", looks], capture_output=True, check=False
+        )
+        self.runs_agents = tried.returncode == 0
         program = library / "sandbox" / "attacks" / "host.py"
+        names = "with" if namespaces else "without"
         self._process = subprocess.Popen(
-            [*([] if mine else become), self.python, "-I", "-B", program, library, estate],
+            [*become, self._python, "-I", "-B", program, library, estate, names],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -91,30 +110,42 @@ class Field:
         )
         self._read()
 
-    def has(self, package: str) -> bool:
-        """Whether the attacked host's Python has this package, or the machine is this one."""
+    def can_try(self, case: Case) -> bool:
+        """Whether the attacked host has what a case needs."""
+        return all(map(self._has, case.needs)) and (self.runs_agents or not case.agent)
+
+    def _has(self, package: str) -> bool:
         if package == os.uname().machine:
             return True
-        if self.user == os.getuid():
+        if self._python == sys.executable:
             return importlib.util.find_spec(package) is not None
-        tried = [self.python, "-I", "-c", f"import {package}"]
+        tried = [self._python, "-I", "-c", f"import {package}"]
         return subprocess.run(tried, capture_output=True, check=False).returncode == 0
 
     def run(self, case: Case, walls: str = "all") -> Outcome:
         """Tries a case behind these walls, and judges."""
-        if self._process.stdin is None:
-            raise RuntimeError("the host has no pipe")
         order = {
             "steps": case.steps,
             "seconds": case.seconds,
             "options": dict(case.options),
             "notes": case.notes,
             "fresh": case.fresh,
+            "growth": case.growth,
+            "agent": case.agent,
             "walls": walls,
         }
+        return judge(self._ask(order), walls)
+
+    def make_calls(self, seed: int, count: int) -> Any:
+        """Lets code make so many system calls at random; returns what `random_calls` does."""
+        return self._ask({"seed": seed, "calls": count})
+
+    def _ask(self, order: dict[str, object]) -> Any:
+        if self._process.stdin is None:
+            raise RuntimeError("the host has no pipe")
         self._process.stdin.write(json.dumps(order) + "\n")
         self._process.stdin.flush()
-        return judge(self._read(), walls)
+        return self._read()
 
     def _read(self) -> Any:
         line = self._process.stdout.readline() if self._process.stdout else ""
@@ -125,6 +156,16 @@ class Field:
     def close(self) -> None:
         """Ends the host."""
         self._process.communicate()
+
+
+def _lend_packages(library: Path) -> None:
+    """Lets another Python import what this library's agents need, if it can."""
+    for name in _PACKAGES:
+        found = importlib.util.find_spec(name)
+        if found is not None and found.origin is not None:
+            origin = Path(found.origin)
+            source = origin.parent if origin.name == "__init__.py" else origin
+            (library / source.name).symlink_to(source)
 
 
 def judge(answer: dict[str, Any], walls: str) -> Outcome:
@@ -151,28 +192,55 @@ class Fields:
 
     Attributes:
         users: Fields by the user's name.
+        without_namespaces: The same, of hosts that get no namespaces.
     """
 
-    def __init__(self, users: dict[str, Field]) -> None:
-        self.users = users
+    def __init__(self, home: Path) -> None:
+        users = {"root" if os.getuid() == 0 else "this user": os.getuid()}
+        if why_not_as_nobody() is None:
+            users["nobody"] = NOBODY
         self._pool = ThreadPoolExecutor(2)
+        self.users, self.without_namespaces = (
+            dict(
+                zip(
+                    users,
+                    self._pool.map(
+                        lambda user, names=names: Field(
+                            user, home / f"{user}-{names}", namespaces=names
+                        ),
+                        users.values(),
+                    ),
+                    strict=True,
+                )
+            )
+            for names in (True, False)
+        )
 
     def try_case(self, case: Case, walls: Iterable[str] = ("all",)) -> dict[str, Outcomes]:
         """Tries a case behind each of these walls; returns the outcomes by user and walls.
 
         A user whose Python lacks what the case needs is left out.
         """
+        return self._try(self.users, case, walls)
+
+    def try_without_namespaces(self, case: Case) -> dict[str, Outcomes]:
+        """Tries a case behind all walls that a host without namespaces can build."""
+        return self._try(self.without_namespaces, case, ("all",))
+
+    def _try(
+        self, users: dict[str, Field], case: Case, walls: Iterable[str]
+    ) -> dict[str, Outcomes]:
         running = {
             name: self._pool.submit(_try_behind, field, case, tuple(walls))
-            for name, field in self.users.items()
-            if all(map(field.has, case.needs))
+            for name, field in users.items()
+            if field.can_try(case)
         }
         return {name: tried.result() for name, tried in running.items()}
 
     def close(self) -> None:
         """Ends the hosts."""
         self._pool.shutdown()
-        for field in self.users.values():
+        for field in (*self.users.values(), *self.without_namespaces.values()):
             field.close()
 
 
@@ -192,13 +260,8 @@ def stopped_by(outcomes: Outcomes) -> set[str]:
 @contextmanager
 def fields() -> Iterator[Fields]:
     """Starts an attacked host of this user and, as root, one of a user without privileges."""
-    users = {"root" if os.getuid() == 0 else "this user": os.getuid()}
-    if why_not_as_nobody() is None:
-        users["nobody"] = NOBODY
     with tempfile.TemporaryDirectory(prefix="attacked-") as name:
-        made = Fields({})
-        for user, number in users.items():
-            made.users[user] = Field(number, Path(name, user.replace(" ", "-")))
+        made = Fields(Path(name))
         try:
             yield made
         finally:

@@ -14,41 +14,100 @@ _known: "dict[str, Any]" = globals()
 _libc = ctypes.CDLL(None, use_errno=True)
 # (x86_64, aarch64)
 _NUMBERS = {
+    "accept4": (288, 242),
     "add_key": (248, 217),
+    "arch_prctl": (158, -1),
+    "bind": (49, 200),
     "bpf": (321, 280),
     "clone": (56, 220),
     "clone3": (435, 435),
     "execveat": (322, 281),
+    "fadvise64": (221, 223),
+    "fallocate": (285, 47),
+    "fanotify_init": (300, 262),
+    "file_getattr": (468, 468),
+    "file_setattr": (469, 469),
     "fork": (57, -1),
     "fsopen": (430, 430),
+    "get_mempolicy": (239, 236),
+    "getsockopt": (55, 209),
     "init_module": (175, 105),
+    "inotify_init1": (294, 26),
+    "io_setup": (206, 0),
     "io_uring_setup": (425, 425),
+    "ioctl": (16, 29),
+    "ioperm": (173, -1),
+    "iopl": (172, -1),
+    "ioprio_set": (251, 30),
     "kcmp": (312, 272),
     "keyctl": (250, 219),
+    "kill": (62, 129),
+    "linkat": (265, 37),
+    "listen": (50, 201),
+    "listmount": (458, 458),
+    "lsm_get_self_attr": (459, 459),
+    "lsm_list_modules": (461, 461),
+    "lsm_set_self_attr": (460, 460),
+    "madvise": (28, 233),
+    "mbind": (237, 235),
+    "membarrier": (324, 283),
     "memfd_secret": (447, 447),
+    "mincore": (27, 232),
+    "mlock": (149, 228),
+    "mlockall": (151, 230),
+    "mmap": (9, 222),
+    "modify_ldt": (154, -1),
     "mount": (165, 40),
+    "move_pages": (279, 239),
+    "mq_open": (240, 180),
     "msgget": (68, 186),
     "name_to_handle_at": (303, 264),
     "open_by_handle_at": (304, 265),
     "open_tree": (428, 428),
+    "open_tree_attr": (467, 467),
+    "openat2": (437, 437),
     "perf_event_open": (298, 241),
     "personality": (135, 92),
     "pidfd_getfd": (438, 438),
     "pidfd_open": (434, 434),
     "pidfd_send_signal": (424, 424),
+    "pkey_alloc": (330, 289),
+    "prctl": (157, 167),
+    "preadv2": (327, 286),
+    "prlimit64": (302, 261),
     "process_vm_readv": (310, 270),
     "process_vm_writev": (311, 271),
-    "prctl": (157, 167),
     "ptrace": (101, 117),
+    "quotactl": (179, 60),
+    "recvmmsg": (299, 243),
+    "remap_file_pages": (216, 234),
     "renameat2": (316, 276),
     "rt_sigqueueinfo": (129, 138),
+    "sched_setattr": (314, 274),
+    "sched_setscheduler": (144, 119),
     "semget": (64, 190),
+    "sendmmsg": (307, 269),
+    "sendmsg": (46, 211),
+    "sendto": (44, 206),
+    "set_mempolicy": (238, 237),
     "setns": (308, 268),
+    "setsockopt": (54, 208),
     "shmget": (29, 194),
+    "signalfd4": (289, 74),
+    "socket": (41, 198),
+    "socketpair": (53, 199),
+    "splice": (275, 76),
+    "statmount": (457, 457),
+    "tee": (276, 77),
+    "tgkill": (234, 131),
+    "timer_create": (222, 107),
     "tkill": (200, 130),
     "unshare": (272, 97),
+    "uprobe": (336, -1),
+    "uretprobe": (335, -1),
     "userfaultfd": (323, 282),
     "vfork": (58, -1),
+    "vmsplice": (278, 75),
 }
 _MACHINE = ("x86_64", "aarch64").index(os.uname().machine)
 
@@ -72,6 +131,32 @@ def reaches(name: str, *arguments: Any) -> str:
         if error.errno in (errno.EPERM, errno.EACCES, errno.ENOSYS):
             raise
     return "through"
+
+
+def each_refused(*calls: Any, by: "tuple[int, ...]" = ()) -> str:
+    """Makes calls and says whether all of them were refused.
+
+    Args:
+        calls: Each the name of a system call and its arguments, or a function.
+        by: Errors that are refusals, too.
+    """
+    through = []
+    for attempt in calls:
+        name, *arguments = attempt if isinstance(attempt, tuple) else (attempt,)
+        try:
+            if callable(name):
+                name()
+            elif _NUMBERS[name][_MACHINE] >= 0:
+                call(name, *arguments)
+            else:
+                continue
+        except OSError as error:
+            print(name, error)
+            if error.errno in (errno.EPERM, errno.EACCES, errno.ENOSYS, *by):
+                continue
+        through.append(str(name))
+    print("through:", *through)
+    return "through" if through else "refused"
 
 
 def use(found: Any) -> str:

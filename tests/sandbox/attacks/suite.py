@@ -6,6 +6,10 @@ from collections import Counter
 from typing import get_args
 
 from sandbox.attacks import (
+    agents,
+    bursts,
+    calls,
+    decoding,
     files,
     language,
     modules,
@@ -14,11 +18,13 @@ from sandbox.attacks import (
     remains,
     system,
     uses,
+    values,
     wire,
 )
 from sandbox.attacks.case import WALLS, Case, Layer
 from sandbox.attacks.corpus import ELSEWHERE, ROWS, TECHNIQUES
 from sandbox.attacks.field import WITHOUT_NAMESPACES
+from sandbox.attacks.review import REVIEW
 
 CASES: tuple[Case, ...] = (
     *language.CASES,
@@ -29,9 +35,21 @@ CASES: tuple[Case, ...] = (
     *system.CASES,
     *uses.CASES,
     *wire.CASES,
+    *values.CASES,
     *remains.CASES,
+    *calls.CASES,
+    *bursts.CASES,
+    *decoding.CASES,
+    *agents.CASES,
 )
+PROGRAMS: dict[str, str] = {
+    "142": "sandbox/attacks/test_random_calls.py::test_system_calls_at_random_harm_nothing_else",
+    **{technique: place for _, technique, places in REVIEW for place in places if "::" in place},
+}
+"""Techniques that programs of their own try, with several sandboxes for instance; one test each."""
 APART = tuple(case for case in CASES if case.apart)
+WHOLE = tuple(case for case in CASES if not case.apart and case.layers != ("namespaces",))
+"""Those that are tried behind all walls only: with namespaces and without."""
 
 
 def walls_to_try(case: Case) -> tuple[str, ...]:
@@ -47,8 +65,9 @@ def walls_to_try(case: Case) -> tuple[str, ...]:
 
 
 def techniques_tried() -> set[str]:
-    """Returns the numbers of the techniques that have a case."""
-    return {of for case in CASES for of in case.of if of in TECHNIQUES}
+    """Returns the numbers of the techniques that a case or a program tries."""
+    cases = {of for case in CASES for of in case.of if of in TECHNIQUES}
+    return cases | (PROGRAMS.keys() - ELSEWHERE.keys())
 
 
 def ends() -> Counter[str]:

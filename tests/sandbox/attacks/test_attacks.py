@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 
 from sandbox.attacks.case import WALLS, Case
 from sandbox.attacks.corpus import ELSEWHERE, ROWS, TECHNIQUES
 from sandbox.attacks.field import WITHOUT_NAMESPACES, Fields, stopped_by
-from sandbox.attacks.suite import APART, CASES, walls_to_try
+from sandbox.attacks.review import REVIEW
+from sandbox.attacks.suite import (
+    APART,
+    CASES,
+    PROGRAMS,
+    WHOLE,
+    techniques_tried,
+    walls_to_try,
+)
 from sanderling.sandbox.lockdown import LockdownError
 from sanderling.sandbox.lockdown._landlock import abi
 from support.locked import why_not_as_nobody
 
+TESTS = Path(__file__).parents[2]
+pytestmark = pytest.mark.timeout(300)
 _SIGNALS_ABI = 6  # from here on Landlock keeps signals and abstract sockets inside
 
 
@@ -70,10 +81,35 @@ def test_the_attacks_ran_without_privileges_too(attacked: Fields) -> None:
 
 
 def test_every_technique_and_row_is_tried_or_says_why_not() -> None:
-    tried = {of for case in CASES for of in case.of}
+    rows = {of for case in CASES for of in case.of} - TECHNIQUES.keys()
 
-    assert list(TECHNIQUES) == [str(number) for number in range(1, 119)]
-    assert tried == (TECHNIQUES.keys() - ELSEWHERE.keys()) | ROWS.keys()
+    assert list(TECHNIQUES) == [str(number) for number in range(1, 149)]
+    assert techniques_tried() == TECHNIQUES.keys() - ELSEWHERE.keys()
+    assert rows == ROWS.keys()
+
+
+def test_all_that_the_review_tried_is_tried_still() -> None:
+    names = {case.name: case.of for case in CASES}
+    places = [(technique, place) for _, technique, places in REVIEW for place in places]
+    assert len(REVIEW) == 128
+    for technique, place in (*places, *PROGRAMS.items()):
+        assert technique in TECHNIQUES
+        file, _, function = place.partition("::")
+        if function:
+            assert f"\ndef {function}(" in (TESTS / file).read_text(), place
+        else:
+            assert place in names
+
+
+@pytest.mark.parametrize("case", WHOLE, ids=_named)
+def test_what_comes_of_an_attack_without_namespaces(attacked: Fields, case: Case) -> None:
+    tried = attacked.try_without_namespaces(case)
+    if not tried:
+        pytest.skip(f"nobody here has {case.needs}")
+    expected = "contained" if case.end == "remains" else case.end
+    for user, outcomes in tried.items():
+        assert (outcomes["all"].end, user) == (expected, user), outcomes["all"].why
+        assert case.told in outcomes["all"].why
 
 
 def test_cases_have_names_of_their_own() -> None:

@@ -314,6 +314,7 @@ import ctypes; ctypes.string_at(0)
             "os._exit": "import os; os._exit(0)",
             "abort": "import os; os.abort()",
             "kill oneself": "import os, signal; os.kill(os.getpid(), signal.SIGKILL)",
+            "a signal without a name": "import os; os.kill(os.getpid(), 50)",
             "close the descriptor to the host": "import os; os.close(3)",
         }.items()
     ),

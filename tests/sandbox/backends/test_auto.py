@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
+import io
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from rich.console import Console
 
+from sanderling import CodeAgent, ScriptedModel
+from sanderling.console import AgentLogger
 from sanderling.errors import SandboxUnavailable
 from sanderling.sandbox import create_interpreter
 from sanderling.sandbox.backends import _auto
 from sanderling.sandbox.backends._docker import DockerBackend
+from sanderling.sandbox.backends._local import LocalBackend
 from sanderling.sandbox.lockdown import Layer, probe
 from support.docker_engine import IMAGE, Engine
 from support.sandbox import interpreter, value
@@ -156,3 +163,30 @@ def test_it_is_cheap_before_the_first_step(run_python: Callable[[str], str]) -> 
         "create_interpreter('auto').close(); print('nothing was started')"
     )
     assert run_python(code) == "nothing was started\n"
+
+
+@pytest.mark.parametrize("driver", ["sync", "async"])
+def test_on_other_systems_a_line_says_what_was_taken(
+    monkeypatch: pytest.MonkeyPatch, driver: str
+) -> None:
+    def stand_in(**settings: Any) -> LocalBackend:
+        class Container(LocalBackend):
+            name = "docker"
+
+            def start(self) -> Any:
+                monkeypatch.setattr(sys, "platform", "linux")
+                link = super().start()
+                monkeypatch.setattr(sys, "platform", "darwin")
+                return link
+
+        return Container(**settings)
+
+    monkeypatch.setitem(_auto.PLACES, "docker", stand_in)
+    monkeypatch.setattr(sys, "platform", "darwin")
+    shown = io.StringIO()
+    logger = AgentLogger(console=Console(file=shown, width=200))
+    model = ScriptedModel(["<code>final_answer(42)</code>"])
+    with CodeAgent([], model, executor_type="auto", logger=logger) as agent:
+        answer = agent.run("Go.") if driver == "sync" else asyncio.run(agent.arun("Go."))
+    assert answer == 42
+    assert 'Code runs in executor_type="docker": "local" takes Linux.' in shown.getvalue()

@@ -5,9 +5,13 @@ from __future__ import annotations
 import dataclasses
 import enum
 import functools
+import re
 import threading
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Callable, Iterator
+from io import BytesIO
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pydantic
 import pytest
@@ -24,6 +28,19 @@ LOCK = threading.Lock()
 class Colour(enum.Enum):
     RED = 1
     BLUE = "b"
+
+
+class Access(enum.Flag):
+    READ = 1
+    WRITE = 2
+
+
+class Pair(NamedTuple):
+    left: Any
+    right: Any = None
+
+    def total(self) -> int:
+        return int(self.left) + 1
 
 
 @dataclasses.dataclass
@@ -300,6 +317,98 @@ def test_an_object_that_is_not_wrapped_can_be_given_to_tools(walled: Place, pyth
     assert "'query' is not there" in told
     assert "only tools can use it" in told
     assert "TypeError" in python.error("db()")
+
+
+@pytest.mark.parametrize(
+    "use",
+    ["len(db)", "db[0]", "1 in db", "list(db)", "db + 1", "db['a'] = 1", "db < 1", "next(db)"],
+)
+def test_every_use_of_a_reference_says_what_it_is(walled: Place, python: Driven, use: str) -> None:
+    python.interpreter.set_variables({"db": Database(), "large": ["x" * 1000] * 50_000})
+    assert "<Database object of the host: only tools can use it>" in python.error(use)
+    told = python.error(use.replace("db", "large"))
+    assert "<list object of the host (too large: " in told
+    assert "at most 33,554,432 can cross): only tools can use it>" in told
+    assert "'a' cannot be set: <Database object" in python.error("db.a = 1")
+    assert python.value("bool(db), db == 1") == (True, False)
+
+
+def test_a_generator_of_a_tool_can_be_iterated_over(walled: Place, python: Driven) -> None:
+    taken: list[int] = []
+
+    def numbers(most: int) -> Iterator[int]:
+        for number in range(most):
+            taken.append(number)
+            yield number
+
+    def fail() -> Iterator[int]:
+        yield 1
+        raise LookupError("no more rows")
+
+    pairs = {"a": "b"}
+    python.use(numbers=numbers, fail=fail, ask=next, pairs=lambda: filter(None, pairs.items()))
+    assert python.value("sum(numbers(1000)), list(pairs()), list(numbers(0))") == (
+        499_500,
+        [("a", "b")],
+        [],
+    )
+    taken.clear()
+    assert python.value("many = numbers(10**9)\nnext(many), next(many), next(many)") == (0, 1, 2)
+    assert len(taken) < 10
+    assert python.value("ask(many)") == len(taken) - 1
+    assert "numbers" not in python.value("repr(many)")
+    assert "it can be iterated over, once" in python.value("repr(many)")
+    assert "LookupError: no more rows" in python.error("list(fail())")
+
+
+def test_a_generator_that_is_a_variable_is_for_tools(walled: Place, python: Driven) -> None:
+    python.use(take=lambda some: list(some))
+    python.interpreter.set_variables({"some": (number for number in range(3))})
+    assert "this cannot be iterated over" in python.error("list(some)")
+    assert python.value("take(some)") == [0, 1, 2]
+
+
+def test_kinds_of_the_standard_library_go_in_and_come_back(walled: Place, python: Driven) -> None:
+    python.use(same=lambda value: value)
+    given = {
+        "counts": Counter("aab"),
+        "groups": defaultdict(list),
+        "order": OrderedDict(a=1),
+        "queue": deque([1, 2], 3),
+        "numbers": range(3),
+        "pair": Pair(1, Colour.RED),
+        "access": Access.READ | Access.WRITE,
+        "words": re.compile("[a-z]+", re.IGNORECASE),
+        "space": SimpleNamespace(a=1),
+        "data": BytesIO(b"abc"),
+        "problem": KeyError("a"),
+    }
+    python.interpreter.set_variables(given)
+    assert python.value("counts.most_common(1), same(counts)") == ([("a", 2)], Counter("aab"))
+    assert python.value("groups['new'].append(1)\nsame(groups)") == {"new": [1]}
+    assert python.value("order.move_to_end('a'), queue.appendleft(0), queue.maxlen")[2] == 3
+    assert python.value("same(numbers)") == range(3)
+    assert python.value("pair.left, pair.total(), type(pair).__name__") == (1, 2, "Pair")
+    back = python.value("same([pair, access, queue])")
+    assert back == [Pair(1, Colour.RED), Access.READ | Access.WRITE, deque([0, 1, 2])]
+    assert (type(back[0]), type(back[1])) == (Pair, Access)
+    assert python.value("words.findall('Ab c')") == ["Ab", "c"]
+    assert python.value("words") == Record("Pattern", {"pattern": "[a-z]+", "flags": 34})
+    assert python.value("space.b = 2\nsame(space)") == SimpleNamespace(a=1, b=2)
+    assert python.value("data.read(1)\nsame(data)").read() == b"bc"
+    code = "try:\n    raise problem\nexcept KeyError as error:\n    found = same(error)\nfound"
+    assert repr(python.value(code)) == "KeyError('a')"
+    code = "from collections import namedtuple\nnamedtuple('Point', 'x y')(1, [2])"
+    assert (python.value(code).x, python.value(code).y) == (1, [2])
+
+
+def test_what_is_called_is_no_field(walled: Place, python: Driven) -> None:
+    python.use(same=lambda value: value)
+    python.interpreter.set_variables({"f": tripled, "pair": Pair(1)})
+    code = "from types import SimpleNamespace\nsame(SimpleNamespace(f=f, g=1))"
+    assert isinstance(python.value(code).f, SandboxValue)
+    assert isinstance(python.value("same(pair._replace(left=f))").left, SandboxValue)
+    assert isinstance(python.value("same(ValueError(f))").args[0], SandboxValue)
 
 
 def test_what_is_too_large_is_referred_to(walled: Place, python: Driven) -> None:

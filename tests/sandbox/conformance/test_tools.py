@@ -127,6 +127,25 @@ def test_an_error_of_a_tool_is_caught_by_its_builtin_class(
     assert python.value(code).startswith(told)
 
 
+@pytest.mark.parametrize("key", ["x", 5, ("a", 1)])
+def test_a_key_error_of_a_tool_has_the_key(python: Driven, key: object) -> None:
+    def broken() -> None:
+        raise KeyError(key)
+
+    python.use(broken=broken)
+    code = (
+        "try:\n    broken()\nexcept KeyError as error:\n    got = error.args[0], repr(error)\ngot"
+    )
+    assert python.value(code) == (key, f"KeyError({key!r})")
+
+
+def test_the_tool_itself_is_no_final_answer(python: Driven) -> None:
+    python.use(final_answer=lambda answer: answer)
+    assert python.run("final_answer = 5").error is None
+    assert "it is in final_answer_ now" in python.error("final_answer(final_answer)")
+    assert python.run("final_answer(final_answer_)").output == 5
+
+
 def test_an_error_that_is_of_no_builtin_class_names_its_own(python: Driven) -> None:
     def broken() -> None:
         raise OwnError("not today")

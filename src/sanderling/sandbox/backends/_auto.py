@@ -3,26 +3,43 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from sanderling._warn import warn
 from sanderling.errors import SandboxError, SandboxUnavailable
+from sanderling.sandbox._backend import FolderBackend
 from sanderling.sandbox._interpreter import no_folder
 from sanderling.sandbox._limits import Limits, Usage, require_kept
-from sanderling.sandbox.lockdown import probe
 
 from ._docker import DockerBackend
-from ._local import LocalBackend
-from ._wasm import WasmBackend
+from ._wasm import DENO_VERSION, PYODIDE_VERSION, WasmBackend
 
 if TYPE_CHECKING:
     from sanderling.sandbox._backend import Backend, Link
+    from sanderling.sandbox.lockdown import Layer
 
 Make: TypeAlias = "Callable[..., Backend]"
 
-PLACES: dict[str, Make] = {"local": LocalBackend, "docker": DockerBackend, "wasm": WasmBackend}
+
+def _local(**settings: Any) -> Backend:
+    from ._local import LocalBackend  # it is of Linux alone
+
+    return LocalBackend(**settings)
+
+
+PLACES: dict[str, Make] = {"local": _local, "docker": DockerBackend, "wasm": WasmBackend}
 """In the order in which they are tried."""
+
+_COMMANDS = {
+    "darwin": "Two commands that help, one is enough: `brew install --cask docker` (start it then) "
+    f"or `pip install deno=={DENO_VERSION}` with `npm install --prefix ~/.cache/sanderling "
+    f"pyodide@{PYODIDE_VERSION}`.",
+    "win32": "Two commands that help: `wsl --install` sets up a Linux on Windows, and `pip install "
+    "sanderling` installs this library there.",
+}
 
 
 class _Choice:
@@ -53,6 +70,9 @@ class AutoBackend:
         self._unfit: dict[str, str] = {}
         self._candidates: dict[str, Backend] = {}
         for place in PLACES:
+            if sys.platform == "win32" or (place == "local" and sys.platform != "linux"):
+                self._unfit[place] = f"it does not run on {sys.platform}."
+                continue
             try:
                 require_kept(place, settings)
             except ValueError as error:
@@ -68,6 +88,10 @@ class AutoBackend:
                     f'executor_type="auto" takes limits that each place knows: {error}. '
                     "Name the place to set what is its own."
                 ) from error
+        if not self._candidates and sys.platform == "win32":
+            raise SandboxUnavailable(
+                f"There is no place with walls for code on Windows itself. {_COMMANDS['win32']}"
+            )
         if not self._candidates:
             raise ValueError(" ".join(self._unfit.values()))
         self._decided = False
@@ -126,9 +150,14 @@ class AutoBackend:
                 continue
             _choice.place = place
             self._become(place)
+            if sys.platform != "linux":
+                warn(f'Code runs in executor_type="{place}": "local" takes Linux.')
             return link
         told = " ".join(f"{place}: {refusals[place]}" for place in PLACES)
-        raise SandboxUnavailable(f"there is no place with walls for code on this machine. {told}")
+        commands = _COMMANDS.get(sys.platform, "")
+        raise SandboxUnavailable(
+            f"there is no place with walls for code on this machine. {commands} {told}"
+        )
 
     def _become(self, place: str) -> None:
         if place not in self._candidates:
@@ -155,9 +184,10 @@ class AutoBackend:
                         _choice.place = "local"
                 if _choice.place is not None:
                     self._become(_choice.place)
-        if not isinstance(self._backend, LocalBackend) or (make and not self._decided):
+        backend = self._backend
+        if not isinstance(backend, FolderBackend) or (make and not self._decided):
             raise SandboxError(no_folder(self.name))
-        return self._backend.work_folder(make=make)
+        return backend.work_folder(make=make)
 
     def __getattr__(self, name: str) -> Any:
         """Has what else the place has: `CopyableBackend` is for those that can copy kernels."""
@@ -169,6 +199,13 @@ class AutoBackend:
         """Ends the kernel and removes all that is left behind. May be called again."""
         for backend in self._candidates.values():
             backend.close()
+
+
+def probe() -> tuple[Layer, ...]:
+    """Looks which layers of walls this machine has. See `lockdown.probe`."""
+    from sanderling.sandbox import lockdown  # it is of Linux alone
+
+    return tuple(lockdown.probe())
 
 
 def _require_walls() -> None:

@@ -6,8 +6,6 @@ import secrets
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from sanderling.errors import MissingExtraError
-
 from ._machine import MachineBackend, Sink
 
 if TYPE_CHECKING:
@@ -115,9 +113,8 @@ class BlaxelBackend(MachineBackend):
         )
 
     def _create(self) -> BlaxelMachine:
-        try:
-            from blaxel.core.sandbox import SyncSandboxInstance
-        except ImportError as error:
-            raise MissingExtraError('executor_type="blaxel"', "blaxel", "blaxel") from error
+        self.check()
+        from blaxel.core.sandbox import SyncSandboxInstance
+
         name = self._name or f"sanderling-{secrets.token_hex(6)}"
         return BlaxelMachine(SyncSandboxInstance.create({"name": name, **self._settings}))

@@ -262,6 +262,14 @@ class DockerBackend:
         """The work folder ends with the container."""
         return False
 
+    def check(self) -> None:
+        """Looks for the command, and asks the engine for its version.
+
+        Raises:
+            SandboxUnavailable: There is no command, or no engine that answers.
+        """
+        self._require_engine(Docker(self._host))
+
     def start(self) -> DockerLink:
         """Starts a container, in the place of the one before.
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from sanderling.errors import MissingExtraError, SandboxUnavailable
+from sanderling.errors import SandboxUnavailable
 
 from ._machine import MachineBackend, Sink
 
@@ -104,13 +104,21 @@ class E2BBackend(MachineBackend):
             'executor_type="local", which needs no account.'
         )
 
-    def _create(self) -> E2BMachine:
-        try:
-            from e2b import Sandbox
-        except ImportError as error:
-            raise MissingExtraError('executor_type="e2b"', "e2b", "e2b") from error
+    def check(self) -> None:
+        """Looks for the package and for a key.
+
+        Raises:
+            MissingExtraError: There is no package.
+            SandboxUnavailable: There is no key.
+        """
+        super().check()
         if not (self._api_key or os.environ.get("E2B_API_KEY")):
             raise SandboxUnavailable("there is no key: E2B_API_KEY is not set.")
+
+    def _create(self) -> E2BMachine:
+        self.check()
+        from e2b import Sandbox
+
         online = self._allow_weaker or bool(self._packages or self._imports)
         sandbox = Sandbox.create(
             self._template,

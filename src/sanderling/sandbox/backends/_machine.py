@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import importlib.util
 import queue
 import select
 import shlex
 import socket
 import struct
+import sys
 import threading
 import time
 import warnings
@@ -284,6 +286,19 @@ class MachineBackend(ABC):
     def files_remain(self) -> bool:
         """The work folder ends with the machine."""
         return False
+
+    def check(self) -> None:
+        """Looks for the provider's package, which has the name of the executor type.
+
+        Raises:
+            MissingExtraError: It is not installed.
+        """
+        if self.name in sys.modules:
+            found = sys.modules[self.name] is not None
+        else:
+            found = importlib.util.find_spec(self.name) is not None
+        if not found:
+            raise MissingExtraError(f'executor_type="{self.name}"', self.name, self.name)
 
     def start(self) -> MachineLink:
         """Starts a machine, in the place of the one before.

@@ -6,8 +6,6 @@ import atexit
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from sanderling.errors import MissingExtraError
-
 from ._machine import MachineBackend, Sink
 
 if TYPE_CHECKING:
@@ -111,10 +109,9 @@ class ModalBackend(MachineBackend):
         return {**super()._arguments(), "packages": [], "imports": {}}
 
     def _create(self) -> ModalMachine:
-        try:
-            import modal
-        except ImportError as error:
-            raise MissingExtraError('executor_type="modal"', "modal", "modal") from error
+        self.check()
+        import modal
+
         app = modal.App.lookup(self._app_name, create_if_missing=True)
         image, packages = self._image, self._packages
         if image is None:

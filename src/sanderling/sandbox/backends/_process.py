@@ -54,7 +54,10 @@ def ending(status: int) -> str:
     """Tells in words what `subprocess.Popen.returncode` tells in numbers."""
     if status >= 0:
         return f"exit status {status}"
-    name = signal.Signals(-status).name
+    try:
+        name = signal.Signals(-status).name
+    except ValueError:  # most of those for real time have no name
+        return f"signal {-status}"
     return f"{name}, perhaps for want of memory" if name == "SIGKILL" else name
 
 

@@ -122,6 +122,14 @@ class WasmBackend:
             self._closed = True
             self._end()
 
+    def check(self) -> None:
+        """Looks for Deno and Pyodide.
+
+        Raises:
+            SandboxUnavailable: One of them is not there.
+        """
+        self._command()
+
     def _end(self) -> None:
         link, self._link = self._link, None
         if link is not None:
