@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
-from contextlib import aclosing, closing
 from functools import partial
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Never, Self, Unpack, overload
 
-from sanderling.console import LogLevel
 from sanderling.memory import ActionStep, AgentMemory
-from sanderling.runtime import FinalText, ManualControl, Run, RunSettings, Sandbox, Session
+from sanderling.runtime import ManualControl, Run, Session
 
 from ._agent_tool import format_answer, format_task
 from ._definition import AgentDefinition
 from ._old_names import OldNames
-from ._policies import with_memory
-from ._validation import defines, images_there, refuse_unknown
+from ._own_session import OwnSession
+from ._validation import defines, refuse_unknown
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -25,8 +21,6 @@ if TYPE_CHECKING:
     from sanderling.loop import Event
     from sanderling.messages import ImageSource
     from sanderling.runtime import FilePath, RunLimits, RunOptions
-
-_choosing = threading.Lock()  # of the session of a run: no two runs take over the same
 
 
 class MultiStepAgent(AgentDefinition, OldNames):
@@ -84,16 +78,13 @@ class MultiStepAgent(AgentDefinition, OldNames):
     """
 
     __slots__ = ("_given_control",)  # set in the handles that `within` makes
-    _given_control: ManualControl
+    _given_control: ManualControl | None
 
-    keep_files: FilePath | None = None
-    _prepared: Mapping[str, Any] = MappingProxyType({})  # variables for all runs; only replaced
-    _calls_tools = False  # in its steps, that is, other than from code
-    _session: Session | None = None
+    _own: OwnSession | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         # A copy has a session of its own: a sandbox and a run under way belong to one agent.
-        state = {**vars(self), "_session": None}
+        state = {**vars(self), "_own": None}
         state.pop("_answer_type", None)  # made of `output_type` again
         return state
 
@@ -128,14 +119,15 @@ class MultiStepAgent(AgentDefinition, OldNames):
             raise TypeError(f"a task is a text, not {type(task).__name__}")
         if not task.strip():
             raise ValueError("the task is empty: say what the agent is to do")
-        options.setdefault("keep_files", self.keep_files)
+        options["keep_files"] = options.get("keep_files") or self.keep_files
+        agent = self._unbound
         if session is not None:
             session.check_free()
-            return Run(self, session, task, on_begin=session.renew_memory, **options)
-        session, was_used = self._session_for_run(reset)
-        on_begin = partial(self._go_on_in, session, reset)
+            return Run(agent, session, task, on_begin=session.renew_memory, **options)
+        session, was_used = self._own_session.for_run(reset)
+        on_begin = partial(self._own_session.go_on_in, session, reset)
         try:
-            return Run(self, session, task, on_begin=on_begin, **options)
+            return Run(agent, session, task, on_begin=on_begin, **options)
         except BaseException:
             session.is_used = was_used
             raise
@@ -146,8 +138,7 @@ class MultiStepAgent(AgentDefinition, OldNames):
         `memory`, `state`, `interrupt` and ``reset=False`` of the agent know nothing of it. It
         begins with the variables that you have set in `state`.
         """
-        self._note_preparation()
-        return Session(self, self._prepared)
+        return self._own_session.new()
 
     @overload
     def run(
@@ -237,14 +228,7 @@ class MultiStepAgent(AgentDefinition, OldNames):
         self._refuse_unknown("run", unknown)
         if isinstance(images, bool):
             single_step, images = images, None
-        options: RunOptions = {
-            "images": images,
-            "variables": additional_args,
-            "max_steps": max_steps,
-            "limits": limits,
-            "files": files,
-            "keep_files": keep_files or self.keep_files,
-        }
+        options = _options(images, additional_args, max_steps, limits, files, keep_files)
         if single_step:
             _check_alone(stream, return_full_result, limits, keep_files)
             memory = self._take_task(task, reset, options)
@@ -254,7 +238,7 @@ class MultiStepAgent(AgentDefinition, OldNames):
             return answer
         run = self.start(task, reset=reset, **options)
         if stream:
-            return _events(run)
+            return run.events()
         if self._wants_all(return_full_result):
             return run.result()
         return run.answer()
@@ -276,14 +260,7 @@ class MultiStepAgent(AgentDefinition, OldNames):
     ) -> Any:
         """Runs a task under asyncio; takes, returns and raises what `run` does."""
         self._refuse_unknown("arun", unknown)
-        options: RunOptions = {
-            "images": images,
-            "variables": additional_args,
-            "max_steps": max_steps,
-            "limits": limits,
-            "files": files,
-            "keep_files": keep_files or self.keep_files,
-        }
+        options = _options(images, additional_args, max_steps, limits, files, keep_files)
         if single_step:
             _check_alone(return_full_result, limits, keep_files)
             memory = self._take_task(task, reset, options)
@@ -311,17 +288,8 @@ class MultiStepAgent(AgentDefinition, OldNames):
     ) -> AsyncGenerator[Event, None]:
         """Runs a task under asyncio and yields its events, the last one a `FinalAnswerStep`."""
         self._refuse_unknown("astream", unknown)
-        run = self.start(
-            task,
-            reset=reset,
-            images=images,
-            variables=additional_args,
-            max_steps=max_steps,
-            limits=limits,
-            files=files,
-            keep_files=keep_files or self.keep_files,
-        )
-        return _aevents(run)
+        options = _options(images, additional_args, max_steps, limits, files, keep_files)
+        return self.start(task, reset=reset, **options).aevents()
 
     def __call__(self, task: str | None = None, **kwargs: Any) -> Any:
         """Runs a task as a managed agent does, and returns its report.
@@ -346,7 +314,8 @@ class MultiStepAgent(AgentDefinition, OldNames):
         """The run under way: in a method or callback that a run calls, that run."""
         if self._control is not None:
             return self._control.run
-        return None if self._session is None else self._session.run_in_progress
+        session = None if self._own is None else self._own.session
+        return None if session is None else session.run_in_progress
 
     def interrupt(self) -> None:
         """Ends `current_run`, from any thread; see `Run.interrupt`."""
@@ -405,8 +374,8 @@ class MultiStepAgent(AgentDefinition, OldNames):
 
     def cleanup(self) -> None:
         """Closes the sandbox of the session; a later run starts a new one."""
-        if self._session is not None:
-            self._session.close()
+        if self._own is not None and self._own.session is not None:
+            self._own.session.close()
 
     def __enter__(self) -> Self:
         return self
@@ -450,116 +419,9 @@ class MultiStepAgent(AgentDefinition, OldNames):
         """Does what `step` does, under asyncio."""
         return await self._manual().astep(memory_step)
 
-    def execute_tool_call(self, tool_name: str, arguments: dict[str, Any] | str) -> Any:
-        """Calls a tool, or a managed agent, as the model would.
-
-        A class of your own that is derived from `ToolCallingAgent` may define this method anew, and
-        call this one or not: the calls of its model are made by it, in a worker thread under
-        asyncio, several at once. Approval and limits come before.
-
-        Args:
-            tool_name: Its name.
-            arguments: By parameter name, or the JSON text of that; a text, where there is one
-                parameter. A text that is the name of a variable in `state` stands for its value.
-
-        Raises:
-            AgentToolCallError: There is no such tool, or the arguments do not fit it.
-            AgentToolExecutionError: The tool raised.
-        """
-        return self._manual().call_tool(tool_name, arguments)
-
-    async def aexecute_tool_call(self, tool_name: str, arguments: dict[str, Any] | str) -> Any:
-        """Does what `execute_tool_call` does, under asyncio."""
-        return await self._manual().acall_tool(tool_name, arguments)
-
-    def planning_step(self, task: str, is_first_step: bool, step: int) -> None:
-        """Has the model make a plan, and puts it into memory.
-
-        Args:
-            task: What the plan is for.
-            is_first_step: Whether nothing has been done yet. (What is in memory tells that as well,
-                and counts where it says otherwise.)
-            step: The number of the step that comes next, from 1.
-
-        Raises:
-            AgentGenerationError: The model could not be asked.
-        """
-        del is_first_step
-        self._manual().plan(task, step)
-
-    async def aplanning_step(self, task: str, is_first_step: bool, step: int) -> None:
-        """Does what `planning_step` does, under asyncio."""
-        del is_first_step
-        await self._manual().aplan(task, step)
-
-    def provide_final_answer(
-        self, task: str, images: Sequence[ImageSource] | None = None
-    ) -> FinalText:
-        """Has the model answer a task from what is in memory, without taking further steps.
-
-        Args:
-            task: What is to be answered.
-            images: Shown to the model with the task.
-
-        Returns:
-            The answer, as a text that also has ``content`` and ``token_usage``. Where the model
-            fails, what went wrong.
-        """
-        return self._manual().answer(task, images)
-
-    async def aprovide_final_answer(
-        self, task: str, images: Sequence[ImageSource] | None = None
-    ) -> FinalText:
-        """Does what `provide_final_answer` does, under asyncio."""
-        return await self._manual().aanswer(task, images)
-
     # What runs ask of it: see `sanderling.runtime.Definition`
 
-    def check_inputs(
-        self, images: Sequence[ImageSource] | None, variables: Mapping[str, Any] | None
-    ) -> list[ImageSource]:
-        """Checks what comes with a task; returns the images."""
-        del variables
-        return images_there(images)
-
-    def run_settings(self, memory: AgentMemory) -> RunSettings:
-        """Returns what a run needs that goes on with this memory."""
-        interval = self.planning_interval
-        return RunSettings(
-            tools={**with_memory(self.tools, memory), **self._agent_tools},
-            action=self._action(),
-            forced_answer=self._forced_answer,
-            planning=self._planning(interval or 1),
-            is_planned=interval is not None,
-            answer_type=self._answer_type,
-            on_generation_error=self.on_generation_error,
-            callbacks=self.step_callbacks,
-            checks=self.final_answer_checks,
-            policies=self._policies.inherited,
-            own_policies=self._policies.own(memory),
-            handler=self._printer() if self.logger.level > LogLevel.OFF else None,
-            max_tool_threads=self.max_tool_threads,
-            warned=partial(self.logger.log, style="yellow"),
-            informed=partial(self.logger.log, style="dim"),
-            has_own_step=defines(self, "step", MultiStepAgent),
-            has_own_calls=self._calls_tools and defines(self, "execute_tool_call", MultiStepAgent),
-        )
-
-    def check_place(self, session: Session) -> None:
-        """Looks for what a run will need, before a model is paid for."""
-
-    def create_sandbox(self, memory: AgentMemory) -> Sandbox:
-        """Makes the place where the code of a session runs.
-
-        Raises:
-            TypeError: The agent runs no code.
-        """
-        del memory
-        raise TypeError(
-            f"{type(self).__name__} runs no code, and has no work folder for files= and keep_files="
-        )
-
-    def within(self, control: ManualControl) -> Self:
+    def within(self, control: ManualControl | None) -> Self:
         """Returns the agent as a run hands it to its methods and callbacks.
 
         This is a second handle on the same agent, with the very same attributes, not a copy of
@@ -567,7 +429,7 @@ class MultiStepAgent(AgentDefinition, OldNames):
         of one agent can go on at the same time.
 
         Args:
-            control: Does things by hand in the run.
+            control: Does things by hand in the run; None for a handle outside of any run.
         """
         agent = object.__new__(type(self))
         agent.__dict__ = self.__dict__
@@ -578,6 +440,13 @@ class MultiStepAgent(AgentDefinition, OldNames):
     def _control(self) -> ManualControl | None:
         """What does things by hand in the run that this handle belongs to, if it does."""
         return getattr(self, "_given_control", None)
+
+    @property
+    def _unbound(self) -> Self:
+        return self if self._control is None else self.within(None)
+
+    def _has_own(self, method: str) -> bool:
+        return defines(self, method, MultiStepAgent)
 
     def _manual(self) -> ManualControl:
         """Returns what does things by hand in the session."""
@@ -597,47 +466,23 @@ class MultiStepAgent(AgentDefinition, OldNames):
     def _current(self) -> Session:
         if self._control is not None:
             return self._control.run.session
-        if self._session is None:
-            self._session = self.session()
-        return self._session
+        return self._own_session.current()
 
-    def _note_preparation(self) -> None:
-        session = self._session
-        if session is not None and session.run_in_progress is None:
-            self._prepared = session.prepared(self._prepared)
-
-    def _session_for_run(self, reset: bool) -> tuple[Session, bool]:
-        """Returns the session of the last run, one that was prepared for this run, or a new one.
-
-        Returns:
-            The session, and whether another run has used it.
-        """
-        with _choosing:
-            session = self._session
-            if session is None or (reset and session.is_used):
-                return self.session(), False
-            session.check_free()
-            self._note_preparation()
-            was_used, session.is_used = session.is_used, True
-            return session, was_used
-
-    def _go_on_in(self, session: Session, reset: bool) -> None:
-        with _choosing:
-            previous, self._session = self._session, session
-        if previous is not None and previous is not session:
-            previous.abandon()
-        session.renew_memory(reset=reset)
+    @property
+    def _own_session(self) -> OwnSession:
+        if self._own is None:
+            self._own = OwnSession(self._unbound)
+        return self._own
 
     def _take_task(self, task: str, reset: bool, options: RunOptions) -> AgentMemory:
         """Puts a task into memory as a run does that begins with it."""
-        options["keep_files"] = None
         with self.start(task, reset=reset, **options) as run:
             run.take_task()
             run.bring_files()
             return run.memory
 
     async def _own_astep(self, memory_step: ActionStep) -> Any:
-        if not defines(self, "step", MultiStepAgent):
+        if not self._has_own("step"):
             return await self.astep(memory_step)
         from sanderling._bridge import in_thread
 
@@ -648,15 +493,22 @@ class MultiStepAgent(AgentDefinition, OldNames):
         return self.return_full_result if return_full_result is None else return_full_result
 
 
-def _events(run: Run) -> Generator[Event, None, None]:
-    with closing(run):
-        yield from run
-
-
-async def _aevents(run: Run) -> AsyncGenerator[Event, None]:
-    async with aclosing(run):
-        async for event in run:
-            yield event
+def _options(
+    images: Sequence[ImageSource] | None,
+    additional_args: Mapping[str, Any] | None,
+    max_steps: int | None,
+    limits: RunLimits | None,
+    files: Sequence[FilePath] | None,
+    keep_files: FilePath | None,
+) -> RunOptions:
+    return {
+        "images": images,
+        "variables": additional_args,
+        "max_steps": max_steps,
+        "limits": limits,
+        "files": files,
+        "keep_files": keep_files,
+    }
 
 
 def _check_alone(*others: object) -> None:

@@ -6,6 +6,7 @@ import copy
 import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Never, Self, TypeAlias, cast
 
@@ -15,28 +16,32 @@ from sanderling.loop import AnswerType
 from sanderling.memory import CallbackRegistry
 from sanderling.messages import ChatMessage, MessageRole, calls_as_text
 from sanderling.models import as_model
-from sanderling.runtime import as_limits
+from sanderling.runtime import RunSettings, as_limits
 from sanderling.tools import FinalAnswerTool
 
 from ._agent_tool import agent_tools
 from ._old_prompts import Described, check_says, old_tags
 from ._planning import planning
-from ._policies import run_policies
+from ._policies import run_policies, with_memory
 from ._prompts import PromptTemplates, checked_templates, load_templates, render
 from ._recall_tool import RecallTool
 from ._serialization import AGENT_CLASSES, agent_form, agent_from
-from ._validation import check_name, named_tools, refuse_unknown
+from ._validation import check_name, images_there, named_tools, refuse_unknown
 
 if TYPE_CHECKING:
     from sanderling.loop import Action, Planning, RunState
-    from sanderling.memory import ActionStep, Compaction, StepCallbacks
-    from sanderling.messages import JSONObject
+    from sanderling.memory import ActionStep, AgentMemory, Compaction, StepCallbacks
+    from sanderling.messages import ImageSource, JSONObject
     from sanderling.models import Model
     from sanderling.runtime import (
         ApprovalPolicy,
+        FilePath,
+        ManualControl,
         MessageProcessor,
         Policy,
         RunLimits,
+        Sandbox,
+        Session,
     )
     from sanderling.tools import Tool
 
@@ -77,6 +82,8 @@ class AgentDefinition(ABC):
         "tool_parser",
     )
     max_tool_threads: int | None = None
+    keep_files: FilePath | None = None
+    _calls_tools = False  # in its steps, that is, other than from code
     _writes_code = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -246,6 +253,61 @@ class AgentDefinition(ABC):
     def initialize_system_prompt(self) -> str:
         """Renders the system prompt."""
 
+    # What runs ask of it: see `sanderling.runtime.Definition`
+
+    def check_inputs(
+        self, images: Sequence[ImageSource] | None, variables: Mapping[str, Any] | None
+    ) -> list[ImageSource]:
+        """Checks what comes with a task; returns the images."""
+        del variables
+        return images_there(images)
+
+    def run_settings(self, memory: AgentMemory) -> RunSettings:
+        """Returns what a run needs that goes on with this memory."""
+        interval = self.planning_interval
+        return RunSettings(
+            tools={**with_memory(self.tools, memory), **self._agent_tools},
+            action=self._action(),
+            forced_answer=self._forced_answer,
+            planning=self._planning(interval or 1),
+            is_planned=interval is not None,
+            answer_type=self._answer_type,
+            on_generation_error=self.on_generation_error,
+            callbacks=self.step_callbacks,
+            checks=self.final_answer_checks,
+            policies=self._policies.inherited,
+            own_policies=self._policies.own(memory),
+            handler=self._printer() if self.logger.level > LogLevel.OFF else None,
+            max_tool_threads=self.max_tool_threads,
+            warned=partial(self.logger.log, style="yellow"),
+            informed=partial(self.logger.log, style="dim"),
+            has_own_step=self._has_own("step"),
+            has_own_calls=self._calls_tools and self._has_own("execute_tool_call"),
+        )
+
+    def check_place(self, session: Session) -> None:
+        """Looks for what a run will need, before a model is paid for."""
+        del session  # who runs no code needs nothing
+
+    def create_sandbox(self, memory: AgentMemory) -> Sandbox:
+        """Makes the place where the code of a session runs.
+
+        Raises:
+            TypeError: The agent runs no code.
+        """
+        del memory
+        raise TypeError(
+            f"{type(self).__name__} runs no code, and has no work folder for files= and keep_files="
+        )
+
+    @abstractmethod
+    def within(self, control: ManualControl | None) -> Self:
+        """Returns the agent as a run hands it to its methods and callbacks."""
+
+    @abstractmethod
+    def _has_own(self, method: str) -> bool:
+        """Tells whether a class of the user's has a method of its own, which runs go by."""
+
     def visualize(self) -> None:
         """Prints the agent as a tree: its model, its tools, and the agents it manages."""
         self.logger.visualize_agent_tree(self)
@@ -277,7 +339,7 @@ class AgentDefinition(ABC):
             ValueError: A class or a tool that the form names is not there, or the form sets what
                 only an argument may.
         """
-        return agent_from(cls, AgentDefinition, data, overrides)
+        return agent_from(cls, AgentDefinition, data, overrides)  # type: ignore[type-abstract]  # the form names the class
 
     def _base_tools(self) -> list[Tool]:
         """Returns what `add_base_tools` adds."""

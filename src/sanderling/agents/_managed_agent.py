@@ -59,7 +59,7 @@ class ManagedAgent:
         from ._validation import check_name
 
         agent = copy.copy(self.agent)
-        agent._session = None
+        agent._own = None
         agent.name = check_name(self.name)
         agent.description = self.description
         agent.provide_run_summary = self.provide_run_summary

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, MutableSequence, Sequence
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from sanderling._show import quoted
 from sanderling.console import Monitor
@@ -21,8 +21,9 @@ from sanderling.memory import (
 from sanderling.messages import plain_messages
 
 if TYPE_CHECKING:
-    from sanderling.messages import ChatMessage, JSONObject
+    from sanderling.messages import ChatMessage, ImageSource, JSONObject
     from sanderling.models import Model
+    from sanderling.runtime import FinalText, ManualControl
 
     from ._prompts import PromptTemplates
 
@@ -163,6 +164,73 @@ class OldNames(ABC):
         """Returns the JSON form of the system prompt and all steps."""
         _warn("agent.get_succinct_logs()", "agent.memory.get_succinct_steps()")
         return [self.memory.system_prompt.dict(), *self.memory.get_succinct_steps()]
+
+    @abstractmethod
+    def _manual(self) -> ManualControl:
+        """Returns what does things by hand in the session."""
+
+    def execute_tool_call(self, tool_name: str, arguments: dict[str, Any] | str) -> Any:
+        """Calls a tool, or a managed agent, as the model would.
+
+        A class of your own that is derived from `ToolCallingAgent` may define this method anew, and
+        call this one or not: the calls of its model are made by it, in a worker thread under
+        asyncio, several at once. Approval and limits come before.
+
+        Args:
+            tool_name: Its name.
+            arguments: By parameter name, or the JSON text of that; a text, where there is one
+                parameter. A text that is the name of a variable in `state` stands for its value.
+
+        Raises:
+            AgentToolCallError: There is no such tool, or the arguments do not fit it.
+            AgentToolExecutionError: The tool raised.
+        """
+        return self._manual().call_tool(tool_name, arguments)
+
+    async def aexecute_tool_call(self, tool_name: str, arguments: dict[str, Any] | str) -> Any:
+        """Does what `execute_tool_call` does, under asyncio."""
+        return await self._manual().acall_tool(tool_name, arguments)
+
+    def planning_step(self, task: str, is_first_step: bool, step: int) -> None:
+        """Has the model make a plan, and puts it into memory.
+
+        Args:
+            task: What the plan is for.
+            is_first_step: Whether nothing has been done yet. (What is in memory tells that as well,
+                and counts where it says otherwise.)
+            step: The number of the step that comes next, from 1.
+
+        Raises:
+            AgentGenerationError: The model could not be asked.
+        """
+        del is_first_step
+        self._manual().plan(task, step)
+
+    async def aplanning_step(self, task: str, is_first_step: bool, step: int) -> None:
+        """Does what `planning_step` does, under asyncio."""
+        del is_first_step
+        await self._manual().aplan(task, step)
+
+    def provide_final_answer(
+        self, task: str, images: Sequence[ImageSource] | None = None
+    ) -> FinalText:
+        """Has the model answer a task from what is in memory, without taking further steps.
+
+        Args:
+            task: What is to be answered.
+            images: Shown to the model with the task.
+
+        Returns:
+            The answer, as a text that also has ``content`` and ``token_usage``. Where the model
+            fails, what went wrong.
+        """
+        return self._manual().answer(task, images)
+
+    async def aprovide_final_answer(
+        self, task: str, images: Sequence[ImageSource] | None = None
+    ) -> FinalText:
+        """Does what `provide_final_answer` does, under asyncio."""
+        return await self._manual().aanswer(task, images)
 
     def extract_action(
         self,

@@ -75,7 +75,8 @@ class ModelThread:
             if not call.is_over:
                 self._leave()
         scope.check()
-        return call.result()
+        result: T = call.result()
+        return result
 
     def _leave(self) -> None:
         self.is_left = True

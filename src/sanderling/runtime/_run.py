@@ -5,28 +5,28 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import AsyncGenerator, Generator, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, aclosing, closing, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Self
 
 from sanderling._arguments import at_least_one
 from sanderling._warn import capture_warnings
 from sanderling.errors import AgentError, AgentInterruptedError, AgentStoppedError, SandboxError
 from sanderling.loop import RunStarted, RunState, react
-from sanderling.memory import ActionStep, PlanningStep
+from sanderling.memory import ActionStep
 from sanderling.messages import Timing, TokenUsage
 
 from ._cancel import CancelScope
 from ._context import RunContext
-from ._drivers import Done, adrive, drive
+from ._drivers import Done
 from ._files import RunFiles
 from ._limits import RunLimits, UsageLimiter, as_limits, time_limit
 from ._manual import ManualControl
 from ._own_methods import own_step
 from ._result import RunResult
 from ._tracebacks import ShortTracebacks
+from ._turns import Turns
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Callable
     from types import TracebackType
 
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from ._files import FilePath
     from ._manual import Show
     from ._session import Session
-    from ._sync import EffectHandler
 
 
 class Run:
@@ -116,13 +115,8 @@ class Run:
         self._output: Any = None
         self._timing = Timing(0.0)
         self._resources = ExitStack()  # what ends with the run
-        self._loop: Generator[Any, Any, None] | None = None
+        self._turns: Turns | None = None
         self._watcher: EventHandler | None = None
-        self._handler: EffectHandler | None = None
-        self._events: Generator[Event, None, None] | None = None
-        self._aevents: AsyncGenerator[Event | Done, None] | None = None
-        self._event_loop: asyncio.AbstractEventLoop | None = None
-        self._is_between_steps = True
         self._is_driven = False
         self._is_gathered = False
 
@@ -207,11 +201,13 @@ class Run:
         Returns:
             The step; None where the run has ended without a further one.
         """
-        return self._go_on(ActionStep)
+        step: ActionStep | None = self._go_on(ActionStep)
+        return step
 
     async def astep(self) -> ActionStep | None:
         """Does what `step` does, under asyncio."""
-        return await self._ago_on(ActionStep)
+        step: ActionStep | None = await self._ago_on(ActionStep)
+        return step
 
     def __iter__(self) -> Iterator[Event]:
         """Yields the events, in the calling thread; the last one is a `FinalAnswerStep`."""
@@ -232,6 +228,17 @@ class Run:
         if event is None:
             raise StopAsyncIteration
         return event
+
+    def events(self) -> Generator[Event, None, None]:
+        """Yields the events as iterating does; closing the generator closes the run."""
+        with closing(self):
+            yield from self
+
+    async def aevents(self) -> AsyncGenerator[Event, None]:
+        """Does what `events` does, under asyncio."""
+        async with aclosing(self):
+            async for event in self:
+                yield event
 
     # Ending it
 
@@ -432,48 +439,24 @@ class Run:
         self._is_driven = True
 
     def _sync_events(self) -> Generator[Event, None, None]:
-        if self._events is None:
-            is_new = self._loop is None
-            loop = self._loop_for_driver()
-            if is_new and self._files.has_work:
+        if self._turns is None:
+            turns = self._begin()
+            if self._files.has_work:
                 self._bring_files()
-            from ._sync import EffectHandler  # slow to import
-
-            self._handler = EffectHandler(self._prepared())
-            self._events = drive(loop, self._handler.handle, close=False)
-        return self._events
+            return turns.events()
+        return self._turns.events()
 
     async def _async_events(self) -> AsyncGenerator[Event | Done, None]:
-        import asyncio
-
-        from ._async import AsyncEffectHandler
-
-        event_loop = asyncio.get_running_loop()
-        if self._aevents is None or self._event_loop is not event_loop:
-            is_new = self._loop is None
-            loop = self._loop_for_driver()
-            if is_new and self._files.has_work:
+        if self._turns is None:
+            turns = self._begin()
+            if self._files.has_work:
                 from sanderling._bridge import in_thread
 
                 await in_thread(self._bring_files)
-            self._event_loop = event_loop
-            self._aevents = adrive(loop, AsyncEffectHandler(self._prepared()).handle, close=False)
-        return self._aevents
+            return turns.aevents()
+        return self._turns.aevents()
 
-    def _loop_for_driver(self) -> Generator[Any, Any, None]:
-        """Returns the loop of the run, for a driver in the place of the one before."""
-        if self._loop is None:
-            return self._begin()
-        if not self._is_between_steps:
-            raise RuntimeError(
-                "The run is in the midst of a step, which only the driver can go on with that "
-                "began it: change between sync and async, or to another event loop, after a step."
-            )
-        self._close_driver()
-        self._aevents = None  # all that it would do when it is closed is done
-        return self._loop
-
-    def _begin(self) -> Generator[Any, Any, None]:
+    def _begin(self) -> Turns:
         try:
             self.session.claim(self)
         except AgentError as error:
@@ -502,7 +485,7 @@ class Run:
         with capture_warnings(self._prepared().settings.warned):
             return self.session.add_task(self.task, self._images, self._variables, described)
 
-    def _begun(self) -> Generator[Any, Any, None]:
+    def _begun(self) -> Turns:
         session = self.session
         self._timing.start_time = time.time()
         self._resources.callback(session.release)
@@ -517,8 +500,8 @@ class Run:
         self._resources.enter_context(
             time_limit(self._scope, None if self._limits is None else self._limits.seconds)
         )
-        self._loop = self._react(context)
-        return self._loop
+        self._turns = Turns(self._react(context), context)
+        return self._turns
 
     def _bring_files(self) -> None:
         try:
@@ -551,7 +534,8 @@ class Run:
         )
 
     def _show(self, event: Event) -> None:
-        self._is_between_steps = isinstance(event, _BETWEEN_STEPS)
+        if self._turns is not None:
+            self._turns.note(event)
         if self._watcher is not None:
             self._watcher.show(event)
 
@@ -578,9 +562,8 @@ class Run:
             # Ctrl-C: whatever the calls in the pool have begun, such as other runs, ends as well.
             self._scope.cancel(AgentInterruptedError("The run was interrupted."))
         try:
-            self._close_driver()
-            if self._loop is not None:
-                self._loop.close()
+            if self._turns is not None:
+                self._turns.close()
             self._gather_files()
         finally:
             self._timing.end_time = time.time()
@@ -593,26 +576,18 @@ class Run:
                 self._parent.spend(self.usage)
             self._resources.close()
             # These refer to the run: without them it is freed as soon as nobody holds it.
-            self._context = self._loop = self._aevents = None
+            self._context = self._turns = None
 
     async def _aend(self, error: BaseException | None) -> None:
         try:
-            if self._aevents is not None:
-                await self._aevents.aclose()
+            if self._turns is not None:
+                await self._turns.aclose()
             if self._files.has_work and not self._is_over:
                 from sanderling._bridge import in_thread
 
                 await in_thread(self._gather_files)
         finally:
             self._end(error)
-
-    def _close_driver(self) -> None:
-        if self._events is not None:
-            self._events.close()
-            self._events = None
-        if self._handler is not None:
-            self._handler.close()
-            self._handler = None
 
     def _status_after(self, error: BaseException | None) -> RunStatus:
         if error is None and self._state is not None:
@@ -637,7 +612,6 @@ class Run:
 
 
 _NOTHING = ()  # no class of events: on to the end
-_BETWEEN_STEPS = (RunStarted, ActionStep, PlanningStep)
 _CLOSED = "The run was closed before it had an answer."
 
 

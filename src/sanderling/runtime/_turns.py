@@ -1,0 +1,104 @@
+"""Drives one loop, a while under one driver and a while under another."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Generator
+from typing import TYPE_CHECKING, Any
+
+from sanderling.loop import RunStarted
+from sanderling.memory import ActionStep, PlanningStep
+
+from ._drivers import Done, adrive, drive
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from sanderling.loop import Event
+
+    from ._context import RunContext
+    from ._sync import EffectHandler
+
+_BETWEEN_STEPS = (RunStarted, ActionStep, PlanningStep)
+
+
+class Turns:
+    """The loop of a run, with the driver that has it just now.
+
+    The driver can change between two steps, where no effect is in progress.
+
+    Args:
+        loop: Yields effects and events.
+        context: What effects are carried out with.
+    """
+
+    def __init__(self, loop: Generator[Any, Any, None], context: RunContext) -> None:
+        self._loop = loop
+        self._context = context
+        self._handler: EffectHandler | None = None
+        self._events: Generator[Event, None, None] | None = None
+        self._aevents: AsyncGenerator[Event | Done, None] | None = None
+        self._event_loop: asyncio.AbstractEventLoop | None = None
+        self._is_between_steps = True
+
+    def events(self) -> Generator[Event, None, None]:
+        """Returns the further events, in the calling thread.
+
+        Raises:
+            RuntimeError: Another driver is in the midst of a step.
+        """
+        if self._events is None:
+            from ._sync import EffectHandler  # slow to import
+
+            self._leave_driver()
+            self._handler = EffectHandler(self._context)
+            self._events = drive(self._loop, self._handler.handle, close=False)
+        return self._events
+
+    def aevents(self) -> AsyncGenerator[Event | Done, None]:
+        """Returns the further events under asyncio.
+
+        Raises:
+            RuntimeError: Another driver is in the midst of a step.
+        """
+        import asyncio
+
+        from ._async import AsyncEffectHandler
+
+        event_loop = asyncio.get_running_loop()
+        if self._aevents is None or self._event_loop is not event_loop:
+            self._leave_driver()
+            self._event_loop = event_loop
+            handler = AsyncEffectHandler(self._context)
+            self._aevents = adrive(self._loop, handler.handle, close=False)
+        return self._aevents
+
+    def note(self, event: Event) -> None:
+        """Takes the event that the driver has yielded."""
+        self._is_between_steps = isinstance(event, _BETWEEN_STEPS)
+
+    def close(self) -> None:
+        """Ends the loop."""
+        self._close_driver()
+        self._loop.close()
+
+    async def aclose(self) -> None:
+        """Ends the driver, where it is one of asyncio; `close` is still to come."""
+        if self._aevents is not None:
+            await self._aevents.aclose()
+
+    def _leave_driver(self) -> None:
+        if not self._is_between_steps:
+            raise RuntimeError(
+                "The run is in the midst of a step, which only the driver can go on with that "
+                "began it: change between sync and async, or to another event loop, after a step."
+            )
+        self._close_driver()
+        self._aevents = None  # all that it would do when it is closed is done
+
+    def _close_driver(self) -> None:
+        if self._events is not None:
+            self._events.close()
+            self._events = None
+        if self._handler is not None:
+            self._handler.close()
+            self._handler = None
