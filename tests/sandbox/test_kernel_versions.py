@@ -34,6 +34,7 @@ class Unlocked:
     name = "unlocked"
     limits = Limits()
     files_remain = True
+    is_warm = True
     grace = 1.0
     ways_out = ""
 

@@ -18,6 +18,7 @@ class _Backend:
     name = ways_out = "some"
     grace = 1.0
     files_remain = False
+    is_warm = True
     limits = Limits()
 
     def __init__(self, told: int) -> None:

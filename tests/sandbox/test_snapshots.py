@@ -30,6 +30,12 @@ RESTORED = "variables are what they were before this step"
 
 
 @pytest.fixture(autouse=True)
+def others_have_ended() -> None:
+    """The tests here count sandboxes, and those of the tests before may still be ending."""
+    lasting(sandboxes(), seconds=5)
+
+
+@pytest.fixture(autouse=True)
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """These steps follow one another faster than those of an agent; each shall have its copy."""
     monkeypatch.setattr("sanderling.sandbox._checkpoint.SHARE", 1e9)

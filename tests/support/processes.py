@@ -50,12 +50,12 @@ def sandboxes(pid: int | None = None) -> set[int]:
     return {child for server in fork_servers(pid) for child in children(server)}
 
 
-def lasting(processes: set[int]) -> set[int]:
+def lasting(processes: set[int], seconds: float = 30) -> set[int]:
     """Those of the processes that do not end in time: some were told to just before."""
     found = set()
     for pid in processes:
         with contextlib.suppress(ProcessLookupError), watch(pid) as ends:
-            if not ends(30):
+            if not ends(seconds):
                 found.add(pid)
     return found
 

@@ -252,15 +252,15 @@ class CodeAgent(MultiStepAgent):
         return super().check_inputs(images, variables)
 
     def check_place(self, session: Session) -> None:
-        """Looks for what a run will need, before a model is paid for. See `Definition`."""
+        """Looks for what a run will need, and has it start. See `Definition`."""
         if self.executor is not None or session.open_interpreter is not None:
             return
-        if self.executor_type not in ("local", "inprocess"):
-            from sanderling.sandbox import InterpreterExecutor
+        from sanderling.sandbox import InterpreterExecutor
 
-            executor = session.sandbox().executor
-            if isinstance(executor, InterpreterExecutor):
-                executor.check()
+        executor = session.sandbox().executor
+        if isinstance(executor, InterpreterExecutor):
+            executor.check()
+            executor.start_soon()
 
     def create_sandbox(self, memory: AgentMemory) -> Sandbox:
         """Makes the place where the code of a session runs, with the tools. See `Definition`."""

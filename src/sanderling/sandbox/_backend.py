@@ -36,6 +36,14 @@ class Checked(Protocol):
         """
 
 
+@runtime_checkable
+class StartsEarly(Protocol):
+    """What can be started before it is needed."""
+
+    def start_soon(self) -> None:
+        """Starts in the background."""
+
+
 class Backend(Protocol):
     """Where the kernels of one interpreter run, one at a time."""
 
@@ -58,6 +66,10 @@ class Backend(Protocol):
     @property
     def grace(self) -> float:
         """Seconds that a step has to stop when it is interrupted, before the kernel is killed."""
+
+    @property
+    def is_warm(self) -> bool:
+        """Whether a kernel starts within milliseconds."""
 
     def start(self) -> Link:
         """Starts a kernel, in the place of the one before. It speaks up when it is locked.

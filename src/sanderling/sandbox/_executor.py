@@ -10,7 +10,7 @@ from typing import NamedTuple, Self
 
 from sanderling.errors import SandboxError
 
-from ._backend import Checked
+from ._backend import Checked, StartsEarly
 from ._interpreter import CodeResult, Interpreter, ToolRequest, ToolSpec
 from ._serving import Function, ServingInterpreter
 from ._snapshots import NO_SNAPSHOTS, Snapshot, SnapshotInterpreter
@@ -105,6 +105,11 @@ class InterpreterExecutor(PythonExecutor):
         """
         if isinstance(self._interpreter, Checked):
             self._interpreter.check()
+
+    def start_soon(self) -> None:
+        """Starts the sandbox in the background; what goes wrong is raised by the first code."""
+        if isinstance(self._interpreter, StartsEarly):
+            self._interpreter.start_soon()
 
     @property
     def layers(self) -> Mapping[str, object]:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
+import os
 import sys
 import weakref
 from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from sanderling._daemons import DaemonPool
 from sanderling.errors import SandboxError, SandboxUnavailable
 
 from ._backend import Checked, FolderBackend
@@ -26,6 +29,13 @@ if TYPE_CHECKING:
     from ._work_files import WorkFiles
 
 _TURN = 0.1  # seconds
+_MOST_STARTING = 8  # in the background at once
+
+
+@functools.lru_cache
+def _starters(pid: int) -> DaemonPool:
+    """The threads that start sandboxes of the process of a number, which is this one."""
+    return DaemonPool(_MOST_STARTING, f"sanderling-starter-{pid}")
 
 
 class RemoteInterpreter:
@@ -126,6 +136,16 @@ class RemoteInterpreter:
             with self._starting():
                 backend.check()
 
+    def start_soon(self) -> None:
+        """Starts the sandbox in the background, so that it is ready when there is code to run.
+
+        What goes wrong is raised by the first step. A sandbox that starts within milliseconds is
+        left for that.
+        """
+        resources = self._resources
+        if resources.wire is None and resources.early is None and not resources.backend.is_warm:
+            resources.early = _starters(os.getpid()).submit(resources.backend.start)
+
     def open(self) -> None:
         """Starts the sandbox now rather than with the first step.
 
@@ -144,7 +164,9 @@ class RemoteInterpreter:
         if self._resources.wire is not None:
             return self._resources.wire
         with self._starting():
-            wire = self._exchange.greet(self._resources.backend.start())
+            early = self._resources.take_early()
+            start = self._resources.backend.start if early is None else early.result
+            wire = self._exchange.greet(start())
             with wire.driven():
                 while not self._exchange.is_ready():
                     self._wait(wire)
@@ -161,7 +183,12 @@ class RemoteInterpreter:
             return wire
 
     async def _astart(self) -> Link:
-        starting = asyncio.ensure_future(asyncio.to_thread(self._resources.backend.start))
+        early = self._resources.take_early()
+        starting = asyncio.ensure_future(
+            asyncio.to_thread(self._resources.backend.start)
+            if early is None
+            else asyncio.wrap_future(early)
+        )
         try:
             return await asyncio.shield(starting)
         except asyncio.CancelledError:

@@ -9,6 +9,8 @@ from ._checkpoint import Checkpoint
 from ._snapshots import CopyableLink, Snapshots
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from ._backend import Backend, Link
     from ._wire import Wire
 
@@ -25,6 +27,8 @@ class Resources:
         self.wire: Wire | None = None
         self.checkpoint = Checkpoint()
         self.snapshots = Snapshots()
+        self.early: Future[Link] | None = None
+        """A kernel that is being started before it is needed."""
         self.busy = False
         self.closed = False
 
@@ -36,6 +40,11 @@ class Resources:
         """Takes a kernel."""
         self.link, self.wire = link, wire
         self.copyable = link if isinstance(link, CopyableLink) else None
+
+    def take_early(self) -> Future[Link] | None:
+        """Returns the kernel that is being started; from here on it is the caller's."""
+        early, self.early = self.early, None
+        return early
 
     def memory_bytes(self, most: int) -> int | None:
         """Returns the memory that the kernel uses with its copies.
@@ -80,8 +89,16 @@ class Resources:
         elif self.link is not None:
             self.link.kill()  # a step in progress sees its kernel die, and ends
         self.backend.close()
+        if (early := self.take_early()) is not None and not early.cancel():
+            early.add_done_callback(_hang_up)
 
     def _end(self) -> None:
         self.drop()  # first: a copy that it would not make is not waited for then
         self.checkpoint.close()
         self.snapshots.close()
+
+
+def _hang_up(early: Future[Link]) -> None:
+    """Closes the socket of a kernel that its backend has ended."""
+    if early.exception() is None:
+        early.result().socket.close()

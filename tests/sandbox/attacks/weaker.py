@@ -64,6 +64,7 @@ class WeakerBackend:
     name = "weaker"
     limits = Limits()
     files_remain = True
+    is_warm = True
     grace = 1.0
     ways_out = ""
 

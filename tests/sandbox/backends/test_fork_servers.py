@@ -37,6 +37,12 @@ ANY: dict[str, Any] = {"additional_authorized_imports": ["*"]}
 LOADED = "import sys; {} <= set(sys.modules)"
 
 
+@pytest.fixture(autouse=True)
+def others_have_ended() -> None:
+    """The tests here count sandboxes, and those of the tests before may still be ending."""
+    lasting(sandboxes(), seconds=5)
+
+
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where work folders are made."""

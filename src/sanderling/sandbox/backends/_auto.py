@@ -120,6 +120,11 @@ class AutoBackend:
         return self._backend.files_remain
 
     @property
+    def is_warm(self) -> bool:
+        """Whether a kernel starts within milliseconds."""
+        return self._backend.is_warm
+
+    @property
     def grace(self) -> float:
         """Seconds that a step has to stop when it is interrupted."""
         return self._backend.grace

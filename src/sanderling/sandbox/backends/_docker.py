@@ -262,6 +262,11 @@ class DockerBackend:
         """The work folder ends with the container."""
         return False
 
+    @property
+    def is_warm(self) -> bool:
+        """Whether a kernel starts within milliseconds."""
+        return False
+
     def check(self) -> None:
         """Looks for the command, and asks the engine for its version.
 

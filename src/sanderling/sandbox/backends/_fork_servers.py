@@ -244,6 +244,11 @@ class ForkServers:
         self._gave_up = False
         atexit.register(self._close)
 
+    @property
+    def is_running(self) -> bool:
+        """Whether there is a fork server."""
+        return self._plain is not None
+
     def fork(
         self, make_orders: Callable[[], bytes], may_import: Callable[[str], bool], memory: int
     ) -> ForkedLink:

@@ -104,6 +104,11 @@ class LocalBackend:
         """Whether the work folder outlives the process."""
         return not self._workdir_in_memory
 
+    @property
+    def is_warm(self) -> bool:
+        """Whether a kernel starts within milliseconds."""
+        return fork_servers(os.getpid()).is_running
+
     def start(self) -> ForkedLink:
         """Starts a process, in the place of the one before.
 

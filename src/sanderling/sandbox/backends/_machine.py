@@ -287,6 +287,11 @@ class MachineBackend(ABC):
         """The work folder ends with the machine."""
         return False
 
+    @property
+    def is_warm(self) -> bool:
+        """Whether a kernel starts within milliseconds."""
+        return False
+
     def check(self) -> None:
         """Looks for the provider's package, which has the name of the executor type.
 

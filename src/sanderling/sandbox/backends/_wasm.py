@@ -99,6 +99,11 @@ class WasmBackend:
         """Whether the work folder outlives the process: it is in its memory."""
         return False
 
+    @property
+    def is_warm(self) -> bool:
+        """Whether a kernel starts within milliseconds."""
+        return False
+
     def start(self) -> ProcessLink:
         """Starts a process, in the place of the one before.
 
