@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
+from contextlib import closing
 from functools import partial
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sanderling._warn import capture_warnings
+from sanderling.errors import AgentGenerationError
+from sanderling.messages import agglomerate_stream_deltas
 
 from ._cancel import CancelScope
+from ._context import as_reply
 from ._model_thread import ModelThread
 
 if TYPE_CHECKING:
+    from sanderling.loop import Generate
     from sanderling.messages import ChatMessage, ChatMessageStreamDelta
-    from sanderling.models import Model
 
     from ._context import RunContext
+    from ._drivers import Performance
 
 T = TypeVar("T")
 
@@ -32,35 +38,60 @@ class ModelCalls:
     """
 
     def __init__(self, context: RunContext) -> None:
+        self._context = context
         self._scope = context.scope
         self._warned = context.settings.warned
         self._thread: ModelThread | None = None
 
-    def generate(
-        self, model: Model, messages: Sequence[ChatMessage], options: dict[str, Any]
-    ) -> object:
+    def generate(self, effect: Generate) -> ChatMessage:
         """Returns the model's reply.
 
         Raises:
+            AgentGenerationError: The model could not be asked.
             AgentStoppedError: The run was cancelled.
-            Exception: The model raised this.
         """
-        with capture_warnings(self._warned):
-            if not model.prefers_async:
-                return self._in_thread(partial(model.generate, messages, **options))
-            from sanderling._bridge import start
+        model = self._context.model
+        messages, options = self._context.request(effect)
+        try:
+            with capture_warnings(self._warned):
+                if not model.prefers_async:
+                    reply = self._in_thread(partial(model.generate, messages, **options))
+                else:
+                    from sanderling._bridge import start
 
-            return self._scope.result_of(start(model.agenerate(messages, **options)))
+                    reply = self._scope.result_of(start(model.agenerate(messages, **options)))
+            return as_reply(model, reply)
+        except Exception as error:
+            raise self._context.generation_error(error) from error
 
-    def stream(
-        self, model: Model, messages: Sequence[ChatMessage], options: dict[str, Any]
-    ) -> Generator[ChatMessageStreamDelta, None, None]:
-        """Yields the deltas of the model's reply; closing the generator ends the reply.
+    def stream(self, effect: Generate) -> Performance:
+        """Yields the deltas of the model's reply, and returns that.
 
         Raises:
+            AgentGenerationError: The model could not be asked.
             AgentStoppedError: The run was cancelled.
-            Exception: The model raised this.
         """
+        messages, options = self._context.request(effect)
+        try:
+            for attempt in itertools.count(1):
+                deltas: list[ChatMessageStreamDelta] = []
+                try:
+                    with closing(self._deltas(messages, options)) as stream:
+                        for delta in stream:
+                            deltas.append(delta)
+                            yield delta
+                    return agglomerate_stream_deltas(deltas)
+                except AgentGenerationError as error:
+                    if not deltas:  # the model has asked again as often as it may
+                        raise
+                    yield self._context.asked_again(error, attempt)
+        except Exception as error:
+            raise self._context.generation_error(error) from error
+
+    def _deltas(
+        self, messages: Sequence[ChatMessage], options: dict[str, Any]
+    ) -> Generator[ChatMessageStreamDelta, None, None]:
+        model = self._context.model
         if model.prefers_async:
             return self._awaited(model.agenerate_stream(messages, **options))
         return self._blocking(model.generate_stream(messages, **options))

@@ -201,12 +201,14 @@ class Run:
         Returns:
             The step; None where the run has ended without a further one.
         """
-        step: ActionStep | None = self._go_on(ActionStep)
+        with ShortTracebacks():
+            step: ActionStep | None = self._go_on(ActionStep)
         return step
 
     async def astep(self) -> ActionStep | None:
         """Does what `step` does, under asyncio."""
-        step: ActionStep | None = await self._ago_on(ActionStep)
+        with ShortTracebacks():
+            step: ActionStep | None = await self._ago_on(ActionStep)
         return step
 
     def __iter__(self) -> Iterator[Event]:
@@ -214,7 +216,8 @@ class Run:
         return self
 
     def __next__(self) -> Event:
-        event: Event | None = self._go_on(object)
+        with ShortTracebacks():
+            event: Event | None = self._go_on(object)
         if event is None:
             raise StopIteration
         return event
@@ -224,7 +227,8 @@ class Run:
         return self
 
     async def __anext__(self) -> Event:
-        event: Event | None = await self._ago_on(object)
+        with ShortTracebacks():
+            event: Event | None = await self._ago_on(object)
         if event is None:
             raise StopAsyncIteration
         return event
@@ -382,22 +386,19 @@ class Run:
             return None
         self._claim_driving()
         try:
-            with ShortTracebacks():
-                return self._next(self._sync_events(), until)
+            events = self._sync_events()
+            try:
+                for event in events:
+                    self._show(event)
+                    if isinstance(event, until):
+                        return event
+            except BaseException as error:
+                self._end(error)
+                raise
+            self._end(None)
+            return None
         finally:
             self._is_driven = False
-
-    def _next(self, events: Generator[Event, None, None], until: type | tuple[()]) -> Any:
-        try:
-            for event in events:
-                self._show(event)
-                if isinstance(event, until):
-                    return event
-        except BaseException as error:
-            self._end(error)
-            raise
-        self._end(None)
-        return None
 
     async def _ago_on(self, until: type | tuple[()]) -> Any:
         """Does what `_go_on` does, under asyncio."""
@@ -405,26 +406,21 @@ class Run:
             return None
         self._claim_driving()
         try:
-            with ShortTracebacks():
-                return await self._anext(await self._async_events(), until)
+            events = await self._async_events()
+            try:
+                async for event in events:
+                    if isinstance(event, Done):
+                        break
+                    self._show(event)
+                    if isinstance(event, until):
+                        return event
+            except BaseException as error:
+                await self._aend(error)
+                raise
+            await self._aend(None)
+            return None
         finally:
             self._is_driven = False
-
-    async def _anext(
-        self, events: AsyncGenerator[Event | Done, None], until: type | tuple[()]
-    ) -> Any:
-        try:
-            async for event in events:
-                if isinstance(event, Done):
-                    break
-                self._show(event)
-                if isinstance(event, until):
-                    return event
-        except BaseException as error:
-            await self._aend(error)
-            raise
-        await self._aend(None)
-        return None
 
     @property
     def _is_over(self) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextvars
-import itertools
 import time
 from collections import deque
 from concurrent.futures import Future
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from sanderling._daemons import DaemonPool
 from sanderling._warn import capture_warnings
-from sanderling.errors import AgentGenerationError, AgentInterruptedError, AgentStoppedError
+from sanderling.errors import AgentInterruptedError, AgentStoppedError
 from sanderling.loop import (
     CallTool,
     CheckAnswer,
@@ -27,11 +26,10 @@ from sanderling.loop import (
     Outcome,
     Together,
 )
-from sanderling.messages import agglomerate_stream_deltas
 from sanderling.sandbox import CodeResult, Printed, ToolRequest
 
 from ._children import ChildRunTool
-from ._context import RunContext, as_coroutine, as_reply, is_awaitable, tool_failure
+from ._context import RunContext, as_coroutine, is_awaitable, tool_failure
 from ._drivers import Done, drive
 from ._model_calls import ModelCalls
 from ._own_methods import own_call
@@ -41,10 +39,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from sanderling.loop import Event
-    from sanderling.messages import ChatMessageStreamDelta
     from sanderling.sandbox import Interpreter
 
-    from ._drivers import Handle, Performance, Work
+    from ._drivers import Performance, Work
 
 
 _MOST_THREADS = 32
@@ -76,19 +73,13 @@ class EffectHandler:
 
     def handle(self, effect: Effect) -> Work:
         """Carries one effect out, under the policies of the run, until that is cancelled."""
-        if self._policies:
-            return self._guarded(effect, self._under_policies)
-        if isinstance(effect, Now):
-            return Done(time.time())
-        return self._guarded(effect, self._carry_out)
-
-    def _guarded(self, effect: Effect, handle: Handle) -> Work:
         if isinstance(effect, _NOT_BROKEN_OFF):
-            return handle(effect)
+            return self._within_policies(effect)
         scope = self._scope
         scope.check()
         try:
-            work = handle(effect)
+            # This is the way to the model: one call less than by `_within_policies`.
+            work = self._within_policies(effect) if self._policies else self._carry_out(effect)
         except Exception:
             scope.check()  # whatever it was, it comes from being cancelled
             raise
@@ -116,15 +107,15 @@ class EffectHandler:
             self._pool.shutdown(wait=not self._scope.cancelled, cancel_futures=True)
             self._pool = None
 
-    def _under_policies(self, effect: Effect) -> Work:
+    def _within_policies(self, effect: Effect) -> Work:
         return under(self._policies, self._policy_scope, self._carry_out, effect)
 
     def _carry_out(self, effect: Effect) -> Work:
         match effect:
             case Generate(stream=True):
-                return self._stream(effect)
+                return self._model_calls.stream(effect)
             case Generate():
-                return self._generate(effect)
+                return Done(self._model_calls.generate(effect))
             case Together(effects=(call,)) if self._calls_directly and not self._is_child(call):
                 return Done([self._outcome(self._context.with_state(call))])
             case Together():
@@ -148,36 +139,6 @@ class EffectHandler:
             case Now():
                 return Done(time.time())
         raise TypeError(f"there is no way to carry out {effect!r}")
-
-    def _generate(self, effect: Generate) -> Done:
-        context = self._context
-        messages, options = context.request(effect)
-        try:
-            reply = self._model_calls.generate(context.model, messages, options)
-            return Done(as_reply(context.model, reply))
-        except Exception as error:
-            raise context.generation_error(error) from error
-
-    def _stream(self, effect: Generate) -> Performance:
-        context = self._context
-        messages, options = context.request(effect)
-        try:
-            for attempt in itertools.count(1):
-                deltas: list[ChatMessageStreamDelta] = []
-                try:
-                    with closing(
-                        self._model_calls.stream(context.model, messages, options)
-                    ) as stream:
-                        for delta in stream:
-                            deltas.append(delta)
-                            yield delta
-                    return agglomerate_stream_deltas(deltas)
-                except AgentGenerationError as error:
-                    if not deltas:  # the model has asked again as often as it may
-                        raise
-                    yield context.asked_again(error, attempt)
-        except Exception as error:
-            raise context.generation_error(error) from error
 
     def _is_child(self, call: CallTool) -> bool:
         return isinstance(self._context.tools.get(call.name), ChildRunTool)
@@ -285,10 +246,10 @@ class EffectHandler:
         return result
 
     def _attempt(self, call: CallTool) -> Performance:
-        return drive(self._context.attempt(call), self._under_policies)
+        return drive(self._context.attempt(call), self._within_policies)
 
     def _answer(self, interpreter: Interpreter, request: ToolRequest) -> Performance:
-        return drive(self._context.answer(interpreter, request), self._under_policies)
+        return drive(self._context.answer(interpreter, request), self._within_policies)
 
     def _collected(self, performance: Performance, tell: Callable[[Event], object]) -> Any:
         """Carries a performance out in a thread of the pool; its events go to `tell`."""
