@@ -491,12 +491,10 @@ def test_other_tasks_go_on_meanwhile() -> None:
 
 
 def test_a_machine_without_walls_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.platform", "plan9")
-    with (
-        interpreter() as python,
-        pytest.raises(SandboxUnavailable, match=r"Ways out: .*inprocess"),
-    ):
-        python.open()
+    with interpreter() as python, monkeypatch.context() as elsewhere:
+        elsewhere.setattr("sys.platform", "plan9")
+        with pytest.raises(SandboxUnavailable, match=r"Ways out: .*inprocess"):
+            python.open()
 
 
 def test_a_copy_knows_the_objects_of_the_host() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
 import functools
 import os
 import sys
@@ -144,7 +145,9 @@ class RemoteInterpreter:
         """
         resources = self._resources
         if resources.wire is None and resources.early is None and not resources.backend.is_warm:
-            resources.early = _starters(os.getpid()).submit(resources.backend.start)
+            context = contextvars.copy_context()  # who listens to warnings
+            starting = _starters(os.getpid()).submit(context.run, resources.backend.start)
+            resources.early = starting
 
     def open(self) -> None:
         """Starts the sandbox now rather than with the first step.

@@ -15,7 +15,7 @@ from rich.console import Console
 from sanderling import CodeAgent, ScriptedModel
 from sanderling.console import AgentLogger
 from sanderling.errors import SandboxUnavailable
-from sanderling.sandbox import create_interpreter
+from sanderling.sandbox import InterpreterExecutor, create_interpreter
 from sanderling.sandbox.backends import _auto
 from sanderling.sandbox.backends._docker import DockerBackend
 from sanderling.sandbox.backends._local import LocalBackend
@@ -108,8 +108,11 @@ def test_threads_decide_together(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_where_nothing_works_each_fix_is_told(no_landlock: None, no_wasm: None) -> None:
-    with interpreter("auto") as python, pytest.raises(SandboxUnavailable) as caught:
-        python.open()
+    with interpreter("auto") as python:
+        with pytest.raises(SandboxUnavailable) as caught:
+            python.open()
+        with pytest.raises(SandboxUnavailable, match="no place with walls for code"):
+            InterpreterExecutor(python).check()
     told = str(caught.value)
     for part in (
         "no place with walls for code on this machine",

@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from sanderling._warn import warn
 from sanderling.errors import SandboxError, SandboxUnavailable
-from sanderling.sandbox._backend import FolderBackend
+from sanderling.sandbox._backend import Checked, FolderBackend
 from sanderling.sandbox._interpreter import no_folder
 from sanderling.sandbox._limits import Limits, Usage, require_kept
 
@@ -129,6 +129,29 @@ class AutoBackend:
         """Seconds that a step has to stop when it is interrupted."""
         return self._backend.grace
 
+    def check(self) -> None:
+        """Looks for a place that has what it needs, as far as that costs nothing.
+
+        Raises:
+            SandboxUnavailable: There is none.
+        """
+        with _choice.lock:
+            if _choice.place is not None:
+                self._become(_choice.place)
+        candidates = {self.name: self._backend} if self._decided else self._candidates
+        refusals = dict(self._unfit)
+        for place, backend in candidates.items():
+            try:
+                if place == "local":
+                    _require_walls()
+                elif isinstance(backend, Checked):
+                    backend.check()
+            except SandboxUnavailable as error:
+                refusals[place] = f"{str(error).rstrip('.')}. {backend.ways_out}"
+            else:
+                return
+        raise self._nowhere(refusals)
+
     def start(self) -> Link:
         """Starts a kernel; the first one in this process decides where.
 
@@ -158,10 +181,14 @@ class AutoBackend:
             if sys.platform != "linux":
                 warn(f'Code runs in executor_type="{place}": "local" takes Linux.')
             return link
-        told = " ".join(f"{place}: {refusals[place]}" for place in PLACES)
+        raise self._nowhere(refusals)
+
+    def _nowhere(self, refusals: Mapping[str, str]) -> SandboxUnavailable:
+        ordered = [(place, refusals[place]) for place in PLACES if place in refusals]
+        reasons = " ".join(f"{place}: {reason}" for place, reason in ordered)
         commands = _COMMANDS.get(sys.platform, "")
-        raise SandboxUnavailable(
-            f"there is no place with walls for code on this machine. {commands} {told}"
+        return SandboxUnavailable(
+            f"there is no place with walls for code on this machine. {commands} {reasons}"
         )
 
     def _become(self, place: str) -> None:
