@@ -4,6 +4,8 @@ python examples/own_loop.py
 """
 
 import time
+from collections.abc import Generator
+from typing import Any
 
 from sanderling import (
     ActionStep,
@@ -20,7 +22,7 @@ TOOLS = {"double": lambda number: 2 * number, "add": lambda number: number + 1}
 MODEL = ScriptedModel(["double 20", "add 40", "answer 41"])
 
 
-def act(run: RunState, step: ActionStep):
+def act(run: RunState, step: ActionStep) -> Generator[Effect, Any, ActionOutput]:
     """One step: the model is asked, its action carried out, and the observation kept for it."""
     reply: ChatMessage = yield Generate(run.memory.messages())
     step.model_output = reply.text
