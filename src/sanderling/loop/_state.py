@@ -35,6 +35,7 @@ class RunState:
         status: How it stands, or ended.
         usage: What it has cost so far.
         is_untold: Whether a reply came without its usage.
+        output: The answer.
     """
 
     task: str
@@ -46,6 +47,7 @@ class RunState:
     status: RunStatus = "success"
     usage: TokenUsage = field(default_factory=lambda: TokenUsage(0, 0))
     is_untold: bool = False
+    output: Any = None
 
     def is_ended_by(self, error: Exception) -> bool:
         """Tells whether an error of a step is more than a mistake of the model."""

@@ -29,6 +29,7 @@ from sanderling.loop import (
     Notify,
     Outcome,
     ReplyBrokenOff,
+    RunState,
 )
 from sanderling.messages import ChatMessage, plain_messages
 
@@ -39,7 +40,7 @@ from ._policies import CallHost, Policy, Scope
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sanderling.loop import Event, Generate, RunState
+    from sanderling.loop import Event, Generate
     from sanderling.memory import AgentMemory
     from sanderling.messages import TokenUsage
     from sanderling.models import Model
@@ -360,6 +361,51 @@ def call_check(
 def _misfit(tool: Tool | Member, error: Exception) -> AgentToolCallError:
     return AgentToolCallError(
         f"The call of {tool.name!r} does not fit it: {sandbox.error_text(error)}"
+    )
+
+
+def new_context(
+    run: Run,
+    settings: RunSettings,
+    parent: RunContext | None,
+    limiter: UsageLimiter | None,
+    scope: CancelScope,
+    max_steps: int | None,
+) -> RunContext:
+    """Returns the context of a run: here it inherits from the run that has started it.
+
+    Args:
+        run: The run.
+        settings: What its agent gives it.
+        parent: The context of the run that has started it.
+        limiter: Holds the limits of the run itself.
+        scope: Ends the run; it ends with the scope of the parent.
+        max_steps: In the place of that of the agent.
+    """
+    session = run.session
+    state = RunState(
+        run.task,
+        session.memory,
+        max_steps or run.agent.max_steps,
+        session.variables,
+        settings.answer_type,
+        settings.on_generation_error,
+    )
+    policies = (
+        *(() if parent is None else parent.policies),
+        *(() if limiter is None else (limiter,)),
+        *settings.policies,
+    )
+    return RunContext(
+        run=run,
+        settings=settings,
+        state=state,
+        model=run.agent.model,
+        path=run.path,
+        policies=policies,
+        own_policies=settings.own_policies,
+        scope=scope,
+        has_own_calls=settings.has_own_calls,
     )
 
 

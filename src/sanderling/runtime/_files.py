@@ -12,7 +12,7 @@ from sanderling._arguments import require_list
 from sanderling.errors import SandboxError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from sanderling.sandbox import Incoming, WorkFile
 
@@ -44,6 +44,11 @@ class RunFiles:
         keep: FilePath | None,
     ) -> None:
         self._session = session
+        self.inform: Callable[[str], object] | None = None
+        """Called with what the user should know."""
+        self.are_awaited = files is not None
+        """Whether files are still to be brought."""
+        self._is_gathered = False
         self._incoming: Incoming | None = None
         self._keep = None if keep is None else keep_folder(keep)
         self.written: tuple[WorkFile, ...] = ()
@@ -66,15 +71,20 @@ class RunFiles:
 
     def bring(self) -> None:
         """Puts the files that come with the task where the code finds them."""
+        self.are_awaited = False
         if self._incoming is not None:
             self._session.interpreter().work_files.bring(self._incoming)
 
-    def gather(self) -> str:
-        """Looks what the code has written, and keeps it.
+    def gather(self) -> None:
+        """Looks, once, what the code has written; keeps it, and tells the user."""
+        if self._is_gathered:
+            return
+        self._is_gathered = True
+        line = self._gathered()
+        if line and self.inform is not None:
+            self.inform(line)
 
-        Returns:
-            What the user is told of it; empty where there is nothing.
-        """
+    def _gathered(self) -> str:
         if (interpreter := self._session.open_interpreter) is None:
             return ""
         try:

@@ -32,6 +32,7 @@ from sanderling.memory import ActionStep
 from sanderling.messages import ImagePart, TextPart, Timing
 
 from ._drivers import Done, adrive, drive
+from ._limits import time_limit
 from ._tracebacks import ShortTracebacks
 
 if TYPE_CHECKING:
@@ -44,6 +45,31 @@ if TYPE_CHECKING:
 
 Loop: TypeAlias = Generator[Any, Any, Any]
 Show: TypeAlias = "Callable[[Event], object]"
+
+
+@contextmanager
+def alone_in_session(context: RunContext, seconds: float | None) -> Iterator[Show]:
+    """Has the session while something is done by hand, outside of the events of a run.
+
+    Args:
+        context: What effects are carried out with.
+        seconds: How long it may take.
+    """
+    run, handler = context.run, context.settings.handler
+    run.session.claim(run)
+    if handler is not None:
+        handler.count(run.memory.steps)
+    try:
+        with time_limit(context.scope, seconds):
+            yield _ignore if handler is None else handler.show
+    finally:
+        run.session.release()
+        if handler is not None:
+            handler.close()
+
+
+def _ignore(event: Event) -> None:
+    """Shows nothing."""
 
 
 class FinalText(str):

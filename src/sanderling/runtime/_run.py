@@ -5,23 +5,21 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import AsyncGenerator, Generator, Iterator, Mapping, Sequence
-from contextlib import ExitStack, aclosing, closing, contextmanager, nullcontext
+from contextlib import ExitStack, aclosing, closing, nullcontext
 from typing import TYPE_CHECKING, Any, Self
 
 from sanderling._arguments import at_least_one
 from sanderling._warn import capture_warnings
 from sanderling.errors import AgentError, AgentInterruptedError, AgentStoppedError, SandboxError
-from sanderling.loop import RunStarted, RunState, react
 from sanderling.memory import ActionStep
 from sanderling.messages import Timing, TokenUsage
 
 from ._cancel import CancelScope
-from ._context import RunContext
+from ._context import new_context
 from ._drivers import Done
 from ._files import RunFiles
 from ._limits import RunLimits, UsageLimiter, as_limits, time_limit
-from ._manual import ManualControl
-from ._own_methods import own_step
+from ._manual import ManualControl, alone_in_session
 from ._result import RunResult
 from ._tracebacks import ShortTracebacks
 from ._turns import Turns
@@ -30,13 +28,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
-    from sanderling.loop import Event, RunStatus
+    from sanderling.loop import Event, RunState, RunStatus
     from sanderling.memory import AgentMemory
     from sanderling.messages import ImageSource
 
+    from ._context import RunContext
     from ._definition import Definition, EventHandler, RunningAgent
     from ._files import FilePath
-    from ._manual import Show
     from ._session import Session
 
 
@@ -112,13 +110,11 @@ class Run:
         self._state: RunState | None = None
         self._status: RunStatus = "created"
         self._error: BaseException | None = None
-        self._output: Any = None
         self._timing = Timing(0.0)
         self._resources = ExitStack()  # what ends with the run
         self._turns: Turns | None = None
         self._watcher: EventHandler | None = None
         self._is_driven = False
-        self._is_gathered = False
 
     # What it is
 
@@ -145,7 +141,7 @@ class Run:
     @property
     def output(self) -> Any:
         """The answer; None before there is one."""
-        return self._output
+        return None if self._state is None else self._state.output
 
     @property
     def path(self) -> str:
@@ -185,7 +181,7 @@ class Run:
             self._go_on(_NOTHING)
             if self._error is not None:
                 raise self._error
-            return self._output
+            return self.output
 
     async def aanswer(self) -> Any:
         """Does what `answer` does, under asyncio."""
@@ -193,7 +189,7 @@ class Run:
             await self._ago_on(_NOTHING)
             if self._error is not None:
                 raise self._error
-            return self._output
+            return self.output
 
     def step(self) -> ActionStep | None:
         """Goes on to the end of the next step, in the calling thread.
@@ -339,7 +335,9 @@ class Run:
         """Returns what does things by hand in this run, at its end or between its events."""
         if self._status == "running":
             return ManualControl(self._prepared(), lambda: nullcontext(self._show))
-        return ManualControl(self._prepared(), self._by_hand)
+        seconds = None if self._limits is None else self._limits.seconds
+        context = self._prepared()
+        return ManualControl(context, lambda: alone_in_session(context, seconds))
 
     def agent_within(self, context: RunContext) -> RunningAgent:
         """Returns the agent as its methods and callbacks have it while the run goes on."""
@@ -350,34 +348,14 @@ class Run:
     def _prepared(self) -> RunContext:
         """Returns what effects are carried out with, made if need be."""
         if self._context is None:
-            session, parent = self.session, self._parent
-            settings = self.agent.run_settings(session.memory)
+            settings = self.agent.run_settings(self.memory)
             if self._limiter is None and self._limits is not None:
                 self._limiter = UsageLimiter(self._limits)
-            self._state = RunState(
-                self.task,
-                session.memory,
-                self._max_steps or self.agent.max_steps,
-                session.variables,
-                settings.answer_type,
-                settings.on_generation_error,
-                usage=self.usage,
+            self._context = new_context(
+                self, settings, self._parent, self._limiter, self._scope, self._max_steps
             )
-            self._context = RunContext(
-                run=self,
-                settings=settings,
-                state=self._state,
-                model=self.agent.model,
-                path=self.path,
-                policies=(
-                    *(() if parent is None else parent.policies),
-                    *(() if self._limiter is None else (self._limiter,)),
-                    *settings.policies,
-                ),
-                own_policies=settings.own_policies,
-                scope=self._scope,
-                has_own_calls=settings.has_own_calls,
-            )
+            self._context.state.usage = self.usage
+            self._state = self._context.state
         return self._context
 
     def _go_on(self, until: type | tuple[()]) -> Any:
@@ -388,6 +366,8 @@ class Run:
         try:
             events = self._sync_events()
             try:
+                if self._files.are_awaited:
+                    self._files.bring()
                 for event in events:
                     self._show(event)
                     if isinstance(event, until):
@@ -406,8 +386,10 @@ class Run:
             return None
         self._claim_driving()
         try:
-            events = await self._async_events()
+            events = self._async_events()
             try:
+                if self._files.are_awaited:
+                    await self._beside_the_loop(self._files.bring)
                 async for event in events:
                     if isinstance(event, Done):
                         break
@@ -435,22 +417,10 @@ class Run:
         self._is_driven = True
 
     def _sync_events(self) -> Generator[Event, None, None]:
-        if self._turns is None:
-            turns = self._begin()
-            if self._files.has_work:
-                self._bring_files()
-            return turns.events()
-        return self._turns.events()
+        return self._begin().events() if self._turns is None else self._turns.events()
 
-    async def _async_events(self) -> AsyncGenerator[Event | Done, None]:
-        if self._turns is None:
-            turns = self._begin()
-            if self._files.has_work:
-                from sanderling._bridge import in_thread
-
-                await in_thread(self._bring_files)
-            return turns.aevents()
-        return self._turns.aevents()
+    def _async_events(self) -> AsyncGenerator[Event | Done, None]:
+        return self._begin().aevents() if self._turns is None else self._turns.aevents()
 
     def _begin(self) -> Turns:
         try:
@@ -490,65 +460,21 @@ class Run:
         task = self.take_task()
         context = self._prepared()
         context.state.task = task
+        self._files.inform = context.settings.informed
         self._watcher = context.settings.handler
         if self._watcher is not None:
             self._resources.callback(self._watcher.close)
         self._resources.enter_context(
             time_limit(self._scope, None if self._limits is None else self._limits.seconds)
         )
-        self._turns = Turns(self._react(context), context)
+        self._turns = Turns(context, tuple(self._images))
         return self._turns
-
-    def _bring_files(self) -> None:
-        try:
-            self._files.bring()
-        except BaseException as error:
-            self._end(error)
-            raise
-
-    def _gather_files(self) -> None:
-        if self._is_gathered:
-            return
-        self._is_gathered = True
-        line = self._files.gather()
-        if line and self._context is not None and self._context.settings.informed is not None:
-            self._context.settings.informed(line)
-
-    def _react(self, context: RunContext) -> Generator[Any, Any, None]:
-        settings, model = context.settings, context.model
-        yield RunStarted(
-            task=context.state.task,
-            agent=self.agent.name,
-            model=" - ".join(filter(None, (type(model).__name__, model.model_id))),
-            images=tuple(self._images),
-        )
-        self._output = yield from react(
-            context.state,
-            own_step(context) if settings.has_own_step else settings.action,
-            settings.forced_answer,
-            settings.planning if settings.is_planned else None,
-        )
 
     def _show(self, event: Event) -> None:
         if self._turns is not None:
             self._turns.note(event)
         if self._watcher is not None:
             self._watcher.show(event)
-
-    @contextmanager
-    def _by_hand(self) -> Iterator[Show]:
-        """Has the session while something is done by hand, outside of the events of a run."""
-        handler = self._prepared().settings.handler
-        self.session.claim(self)
-        if handler is not None:
-            handler.count(self.memory.steps)
-        try:
-            with time_limit(self._scope, None if self._limits is None else self._limits.seconds):
-                yield _ignore if handler is None else handler.show
-        finally:
-            self.session.release()
-            if handler is not None:
-                handler.close()
 
     def _end(self, error: BaseException | None) -> None:
         if self._is_over:
@@ -560,7 +486,7 @@ class Run:
         try:
             if self._turns is not None:
                 self._turns.close()
-            self._gather_files()
+            self._files.gather()
         finally:
             self._timing.end_time = time.time()
             if isinstance(error, AgentError | SandboxError):
@@ -579,11 +505,14 @@ class Run:
             if self._turns is not None:
                 await self._turns.aclose()
             if self._files.has_work and not self._is_over:
-                from sanderling._bridge import in_thread
-
-                await in_thread(self._gather_files)
+                await self._beside_the_loop(self._files.gather)
         finally:
             self._end(error)
+
+    async def _beside_the_loop(self, work: Callable[[], None]) -> None:
+        from sanderling._bridge import in_thread
+
+        await in_thread(work)
 
     def _status_after(self, error: BaseException | None) -> RunStatus:
         if error is None and self._state is not None:
@@ -597,7 +526,7 @@ class Run:
             self._state is not None and self._state.is_untold and not self.usage.total_tokens
         )
         return RunResult(
-            output=self._output,
+            output=self.output,
             state=self._status,
             steps=self.memory.get_succinct_steps(),
             token_usage=None if is_unknown else self.usage,
@@ -609,7 +538,3 @@ class Run:
 
 _NOTHING = ()  # no class of events: on to the end
 _CLOSED = "The run was closed before it had an answer."
-
-
-def _ignore(event: Event) -> None:
-    """Shows nothing."""

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Generator
 from typing import TYPE_CHECKING, Any
 
-from sanderling.loop import RunStarted
+from sanderling.loop import RunStarted, react
 from sanderling.memory import ActionStep, PlanningStep
 
 from ._drivers import Done, adrive, drive
+from ._own_methods import own_step
 
 if TYPE_CHECKING:
     import asyncio
 
     from sanderling.loop import Event
+    from sanderling.messages import ImageSource
 
     from ._context import RunContext
     from ._sync import EffectHandler
@@ -27,12 +29,12 @@ class Turns:
     The driver can change between two steps, where no effect is in progress.
 
     Args:
-        loop: Yields effects and events.
-        context: What effects are carried out with.
+        context: Of the run: what effects are carried out with.
+        images: Those that came with the task.
     """
 
-    def __init__(self, loop: Generator[Any, Any, None], context: RunContext) -> None:
-        self._loop = loop
+    def __init__(self, context: RunContext, images: tuple[ImageSource, ...] = ()) -> None:
+        self._loop = _loop_of(context, images)
         self._context = context
         self._handler: EffectHandler | None = None
         self._events: Generator[Event, None, None] | None = None
@@ -102,3 +104,19 @@ class Turns:
         if self._handler is not None:
             self._handler.close()
             self._handler = None
+
+
+def _loop_of(context: RunContext, images: tuple[ImageSource, ...]) -> Generator[Any, Any, None]:
+    settings, state, model = context.settings, context.state, context.model
+    yield RunStarted(
+        task=state.task,
+        agent=context.run.agent.name,
+        model=" - ".join(filter(None, (type(model).__name__, model.model_id))),
+        images=images,
+    )
+    state.output = yield from react(
+        state,
+        own_step(context) if settings.has_own_step else settings.action,
+        settings.forced_answer,
+        settings.planning if settings.is_planned else None,
+    )
