@@ -16,8 +16,6 @@ from ._own_session import OwnSession
 from ._validation import defines, refuse_unknown
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from sanderling.loop import Event
     from sanderling.messages import ImageSource
     from sanderling.runtime import FilePath, RunLimits, RunOptions
@@ -88,8 +86,6 @@ class MultiStepAgent(AgentDefinition, OldNames):
         state.pop("_answer_type", None)  # made of `output_type` again
         return state
 
-    # Running tasks
-
     def start(
         self,
         task: str,
@@ -135,8 +131,8 @@ class MultiStepAgent(AgentDefinition, OldNames):
     def session(self) -> Session:
         """Returns a new conversation, with a memory, variables and a sandbox of its own.
 
-        `memory`, `state`, `interrupt` and ``reset=False`` of the agent know nothing of it. It
-        begins with the variables that you have set in `state`.
+        `memory`, `interrupt` and ``reset=False`` of the agent know nothing of it. It begins with
+        the variables that you have set in `state`.
         """
         return self._own_session.new()
 
@@ -297,17 +293,12 @@ class MultiStepAgent(AgentDefinition, OldNames):
         Args:
             task: What is to be done; may be given as ``request=``.
             **kwargs: Further arguments of `run`.
-
-        Raises:
-            TypeError: There is no task.
         """
         request = kwargs.pop("request", None)
         if (task := task if task is not None else request) is None:
             raise TypeError("an agent is called with a task")
         result = self.run(format_task(self, task), **{**kwargs, "return_full_result": True})
         return format_answer(self, result.output, result.run.memory)
-
-    # The run and the session of now
 
     @property
     def current_run(self) -> Run | None:
@@ -365,11 +356,7 @@ class MultiStepAgent(AgentDefinition, OldNames):
         self._current.variables = state
 
     def replay(self, detailed: bool = False) -> None:
-        """Prints what happened so far, step by step.
-
-        Args:
-            detailed: Also print what the model was sent in each step.
-        """
+        """Prints what happened, step by step; `detailed` also what the model was sent in each."""
         self.memory.replay(self.logger, detailed)
 
     def cleanup(self) -> None:
@@ -380,15 +367,8 @@ class MultiStepAgent(AgentDefinition, OldNames):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: object, traceback: object) -> None:
         self.cleanup()
-
-    # Doing by hand what a run does by itself
 
     def step(self, memory_step: ActionStep) -> Any:
         """Takes one step, and writes what came of it into `memory_step`.

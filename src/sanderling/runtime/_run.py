@@ -26,14 +26,13 @@ from ._turns import Turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import TracebackType
 
     from sanderling.loop import Event, RunState, RunStatus
     from sanderling.memory import AgentMemory
     from sanderling.messages import ImageSource
 
     from ._context import RunContext
-    from ._definition import Definition, EventHandler, RunningAgent
+    from ._definition import Definition, EventHandler, RunningAgent, RunOptions
     from ._files import FilePath
     from ._session import Session
 
@@ -51,12 +50,12 @@ class Run:
         agent: Whose run this is.
         session: Where it works, for itself alone as long as it lasts.
         task: What is to be done.
-        images: Shown to the model with the task.
-        variables: Told to the model with the task, and usable in its code, by name.
-        max_steps: Overrides that of the agent.
-        limits: Overrides those of the agent.
-        files: Copied into the work folder of the code.
-        keep_files: A folder that gets copies of what the code has written.
+        images: This and the next five are described at `MultiStepAgent.start`.
+        variables: See there.
+        max_steps: See there.
+        limits: See there.
+        files: See there.
+        keep_files: See there.
         parent: The context of the run that calls this one: its policies and its end hold for this
             run as well, and it pays for it.
         limiter: Counts in the place of one of its own.
@@ -116,8 +115,6 @@ class Run:
         self._watcher: EventHandler | None = None
         self._is_driven = False
 
-    # What it is
-
     @property
     def status(self) -> RunStatus:
         """How far it is, or how it ended.
@@ -146,7 +143,7 @@ class Run:
     @property
     def path(self) -> str:
         """The names of the agents from the outermost one to this one, joined by ``/``."""
-        above = "" if self._parent is None else self._parent.path
+        above = self._parent.path if self._parent else ""
         return "/".join(filter(None, (above, self.agent.name)))
 
     def __repr__(self) -> str:
@@ -155,8 +152,6 @@ class Run:
     def __deepcopy__(self, memo: object) -> Self:
         return self  # what refers to a run refers to this one, and so do its copies
 
-    # Driving it
-
     def result(self) -> RunResult[Any]:
         """Drives the run to its end in the calling thread, and returns what it came to.
 
@@ -164,7 +159,6 @@ class Run:
             AgentGenerationError: The model could not be asked.
             AgentInterruptedError: `interrupt` was called.
             AgentLimitError: A limit was reached.
-            AgentError: The session belongs to another run that has not ended.
             SandboxUnavailable: This machine cannot enforce the walls around code.
         """
         self.answer()
@@ -178,7 +172,7 @@ class Run:
     def answer(self) -> Any:
         """Does what `result` does, and returns the answer alone."""
         with ShortTracebacks():
-            self._go_on(_NOTHING)
+            self._go_on(())
             if self._error is not None:
                 raise self._error
             return self.output
@@ -186,7 +180,7 @@ class Run:
     async def aanswer(self) -> Any:
         """Does what `answer` does, under asyncio."""
         with ShortTracebacks():
-            await self._ago_on(_NOTHING)
+            await self._ago_on(())
             if self._error is not None:
                 raise self._error
             return self.output
@@ -240,19 +234,16 @@ class Run:
             async for event in self:
                 yield event
 
-    # Ending it
-
     def interrupt(self) -> None:
         """Ends the run, from any thread, and from a callback.
 
-        The model call, the code and asynchronous tools in progress end at once, a tool that blocks
-        when it returns. The run raises `AgentInterruptedError`; what was done until then stays in
-        memory. Runs of managed agents end with it.
+        The model call, the code and asynchronous tools end at once, a tool that blocks when it
+        returns. The run raises `AgentInterruptedError`; what was done stays in memory.
         """
         self._scope.cancel(AgentInterruptedError("The run was interrupted."))
 
     def close(self) -> None:
-        """Ends the run where it is; does nothing after its end."""
+        """Ends the run where it is, if it has not ended."""
         if self._status == "created":
             self._scope.close()
             self._status, self._error = "stopped", AgentStoppedError(_CLOSED)
@@ -269,27 +260,15 @@ class Run:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: object, traceback: object) -> None:
         self.close()
-
-    # Doing things in it
 
     def call_tool(self, name: str, arguments: Mapping[str, Any] | str) -> Any:
         """Calls a tool, or a managed agent, as the model would.
 
         Args:
             name: Its name.
-            arguments: By parameter name, or the JSON text of that; a text, where there is one
-                parameter. A text that is the name of a variable stands for its value.
-
-        Raises:
-            AgentToolCallError: There is no such tool, or the arguments do not fit it.
-            AgentToolExecutionError: The tool raised.
+            arguments: See `MultiStepAgent.execute_tool_call`, as for what is raised.
         """
         return self.manual().call_tool(name, arguments)
 
@@ -321,29 +300,24 @@ class Run:
         session = agent.session()
         session.abandon()  # with its run
         parent = self._prepared() if caller is None else caller
-        return Run(
-            agent,
-            session,
-            task,
-            images=images,
-            variables=variables,
-            keep_files=agent.keep_files,
-            parent=parent,
-        )
+        options: RunOptions = {"images": images, "variables": variables}
+        options["keep_files"] = agent.keep_files
+        return Run(agent, session, task, parent=parent, **options)
 
     def manual(self) -> ManualControl:
         """Returns what does things by hand in this run, at its end or between its events."""
         if self._status == "running":
             return ManualControl(self._prepared(), lambda: nullcontext(self._show))
-        seconds = None if self._limits is None else self._limits.seconds
-        context = self._prepared()
+        context, seconds = self._prepared(), self._seconds
         return ManualControl(context, lambda: alone_in_session(context, seconds))
 
     def agent_within(self, context: RunContext) -> RunningAgent:
         """Returns the agent as its methods and callbacks have it while the run goes on."""
         return self.agent.within(ManualControl(context))
 
-    # How it goes on
+    @property
+    def _seconds(self) -> float | None:
+        return None if self._limits is None else self._limits.seconds
 
     def _prepared(self) -> RunContext:
         """Returns what effects are carried out with, made if need be."""
@@ -440,11 +414,7 @@ class Run:
         self._files.bring()
 
     def take_task(self) -> str:
-        """Puts the task into the memory of the session, for whoever goes on by hand.
-
-        Returns:
-            The task as the model is told it.
-        """
+        """Puts the task into the memory of the session; returns it as the model is told it."""
         if self._on_begin is not None:
             self._on_begin()
         described = self._files.described
@@ -464,9 +434,7 @@ class Run:
         self._watcher = context.settings.handler
         if self._watcher is not None:
             self._resources.callback(self._watcher.close)
-        self._resources.enter_context(
-            time_limit(self._scope, None if self._limits is None else self._limits.seconds)
-        )
+        self._resources.enter_context(time_limit(self._scope, self._seconds))
         self._turns = Turns(context, tuple(self._images))
         return self._turns
 
@@ -497,8 +465,7 @@ class Run:
             if self._parent is not None:
                 self._parent.spend(self.usage)
             self._resources.close()
-            # These refer to the run: without them it is freed as soon as nobody holds it.
-            self._context = self._turns = None
+            self._context = self._turns = None  # they refer to the run, which is freed then
 
     async def _aend(self, error: BaseException | None) -> None:
         try:
@@ -515,26 +482,18 @@ class Run:
         await in_thread(work)
 
     def _status_after(self, error: BaseException | None) -> RunStatus:
-        if error is None and self._state is not None:
-            return self._state.status
         if isinstance(error, AgentStoppedError):
             return error.state
+        if error is None and self._state is not None:
+            return self._state.status
         return "failed" if isinstance(error, Exception) else "interrupted"
 
     def _result(self) -> RunResult[Any]:
-        is_unknown = (
-            self._state is not None and self._state.is_untold and not self.usage.total_tokens
-        )
-        return RunResult(
-            output=self.output,
-            state=self._status,
-            steps=self.memory.get_succinct_steps(),
-            token_usage=None if is_unknown else self.usage,
-            timing=self._timing,
-            files=self._files.written,
-            run=self,
-        )
+        state = self._state
+        is_untold = state is not None and state.is_untold and not state.usage.total_tokens
+        usage = None if is_untold else self.usage
+        steps, files = self.memory.get_succinct_steps(), self._files.written
+        return RunResult(self.output, self._status, steps, usage, self._timing, files, self)
 
 
-_NOTHING = ()  # no class of events: on to the end
 _CLOSED = "The run was closed before it had an answer."
