@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import sqlite3
 import threading
 import time
@@ -457,3 +458,31 @@ def test_events_within_managed_agents_stop_too() -> None:
     with pytest.raises(AgentInterruptedError):
         watch()
     assert len(deltas) == 1
+
+
+@pytest.mark.parametrize("kind", [Stuck, StuckClient])
+def test_ctrl_c_ends_the_wait_for_a_model_and_leaves_all_clean(kind: type[Stuck]) -> None:
+    busy = Busy()
+    agent = ToolCallingAgent([], kind(busy), verbosity_level=LogLevel.OFF)
+    run = agent.start("Go.")
+
+    def press() -> None:
+        if busy.begun.wait(PATIENCE):
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have it ignored
+    thread = threading.Thread(target=press)
+    thread.start()
+    start = time.monotonic()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run.result()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert time.monotonic() - start < PATIENCE
+    busy.over.set()
+    thread.join()
+    assert run.status == "interrupted"
+    assert signal.getsignal(signal.SIGURG) in (signal.SIG_DFL, signal.SIG_IGN, None)
+    agent.model = ScriptedModel([says(None, ("final_answer", {"answer": 7}))])
+    assert agent.run("Go on.", reset=False) == 7
