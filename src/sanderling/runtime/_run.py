@@ -342,10 +342,12 @@ class Run:
             try:
                 if self._files.are_awaited:
                     self._files.bring()
+                watcher = self._watcher
                 for event in events:
-                    self._show(event)
+                    if watcher is not None:
+                        watcher.show(event)
                     if isinstance(event, until):
-                        return event
+                        return self._turns and self._turns.note(event)
             except BaseException as error:
                 self._end(error)
                 raise
@@ -369,7 +371,7 @@ class Run:
                         break
                     self._show(event)
                     if isinstance(event, until):
-                        return event
+                        return self._turns and self._turns.note(event)
             except BaseException as error:
                 await self._aend(error)
                 raise
@@ -439,8 +441,6 @@ class Run:
         return self._turns
 
     def _show(self, event: Event) -> None:
-        if self._turns is not None:
-            self._turns.note(event)
         if self._watcher is not None:
             self._watcher.show(event)
 

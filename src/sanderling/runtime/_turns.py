@@ -74,9 +74,10 @@ class Turns:
             self._aevents = adrive(self._loop, handler.handle, close=False)
         return self._aevents
 
-    def note(self, event: Event) -> None:
-        """Takes the event that the driver has yielded."""
+    def note(self, event: Event) -> Event:
+        """Takes the event at which the driver is left alone for a while, and returns it."""
         self._is_between_steps = isinstance(event, _BETWEEN_STEPS)
+        return event
 
     def close(self) -> None:
         """Ends the loop."""
