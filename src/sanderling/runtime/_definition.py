@@ -62,7 +62,7 @@ class Sandbox:
     is_shared: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RunSettings:
     """What an agent gives to one of its runs.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import time
 from collections.abc import AsyncGenerator, Generator, Iterator, Mapping, Sequence
@@ -66,7 +67,6 @@ class Run:
         ValueError: `max_steps` is less than 1.
 
     Attributes:
-        id: Names the run.
         agent: Whose run this is.
         session: Where it works.
         task: What was asked.
@@ -92,7 +92,6 @@ class Run:
             raise TypeError(
                 f"additional_args is a dict of values by name, not a {type(variables).__name__}"
             )
-        self.id = os.urandom(8).hex()
         self.agent = agent
         self.session = session
         self.task = task
@@ -115,13 +114,16 @@ class Run:
         self._watcher: EventHandler | None = None
         self._is_driven = False
 
+    @functools.cached_property
+    def id(self) -> str:
+        """Names the run."""
+        return os.urandom(8).hex()
+
     @property
     def status(self) -> RunStatus:
-        """How far it is, or how it ended.
+        """How far it is, or how it ended: ``"stopped"`` is by a policy, or because it was closed.
 
-        ``"created"``, ``"running"``, ``"success"``, ``"max_steps_error"`` (the answer was forced at
-        the limit of steps), ``"interrupted"``, ``"limit_error"``, ``"stopped"`` (by a policy, or
-        because it was closed), or ``"failed"``.
+        ``"max_steps_error"`` means that the answer was forced at the limit of steps.
         """
         return self._status
 
@@ -237,8 +239,7 @@ class Run:
     def interrupt(self) -> None:
         """Ends the run, from any thread, and from a callback.
 
-        The model call, the code and asynchronous tools end at once, a tool that blocks when it
-        returns. The run raises `AgentInterruptedError`; what was done stays in memory.
+        Model calls, code and asynchronous tools end at once, a tool that blocks when it returns.
         """
         self._scope.cancel(AgentInterruptedError("The run was interrupted."))
 
