@@ -17,4 +17,4 @@ def test_an_example_prints_what_the_page_says(number: int, tmp_path: Path) -> No
 
 
 def test_every_program_of_the_page_is_an_example() -> None:
-    assert len(EXAMPLES) == page("control.md").count("```python") == 5
+    assert len(EXAMPLES) == page("control.md").count("```python") == 6

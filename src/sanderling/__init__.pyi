@@ -35,7 +35,6 @@ from .loop import ModelReply as ModelReply
 from .loop import NestedEvent as NestedEvent
 from .loop import PlanningStarted as PlanningStarted
 from .loop import ReplyBrokenOff as ReplyBrokenOff
-from .loop import RunResult as RunResult
 from .loop import RunStarted as RunStarted
 from .loop import StepStarted as StepStarted
 from .loop import ToolOutput as ToolOutput
@@ -91,7 +90,11 @@ from .runtime import ApprovalRequest as ApprovalRequest
 from .runtime import Deny as Deny
 from .runtime import Edit as Edit
 from .runtime import Price as Price
+from .runtime import Run as Run
+from .runtime import RunContext as RunContext
 from .runtime import RunLimits as RunLimits
+from .runtime import RunResult as RunResult
+from .runtime import Session as Session
 from .sandbox import BlaxelExecutor as BlaxelExecutor
 from .sandbox import CodeOutput as CodeOutput
 from .sandbox import DockerExecutor as DockerExecutor

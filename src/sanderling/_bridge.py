@@ -50,13 +50,29 @@ class _Portal:
 
 
 _lock = threading.Lock()
-_waiting: dict[int, Future[Any]] = {}
 
 
 def wait_for(coroutine: Coroutine[Any, Any, T]) -> T:
     """Runs a coroutine to its end, with the caller's context variables, and returns its result.
 
     An interrupt of the caller (Ctrl-C) cancels the coroutine.
+
+    Raises:
+        RuntimeError: The caller is itself a coroutine that the private loop runs; it would wait
+            for itself.
+    """
+    future = start(coroutine)
+    try:
+        return future.result()
+    finally:
+        future.cancel()
+
+
+def start(coroutine: Coroutine[Any, Any, T]) -> Future[T]:
+    """Starts a coroutine on the private loop, with the caller's context variables.
+
+    Returns:
+        Its result to come; `Future.cancel` cancels the coroutine, and ends the wait at once.
 
     Raises:
         RuntimeError: The caller is itself a coroutine that the private loop runs; it would wait
@@ -69,17 +85,10 @@ def wait_for(coroutine: Coroutine[Any, Any, T]) -> T:
             "An async tool called another async tool without await. "
             "Use `await tool.acall(arguments)` or `await tool(...)` inside async tools."
         )
-    # Made before anything starts: whatever breaks this thread off, there is a future to cancel.
     future: Future[T] = Future()
     context = contextvars.copy_context()
-    ident = threading.get_ident()
-    _waiting[ident] = future
-    try:
-        portal.loop.call_soon_threadsafe(_start, coroutine, future, portal.loop, context)
-        return future.result()
-    finally:
-        _waiting.pop(ident, None)
-        future.cancel()
+    portal.loop.call_soon_threadsafe(_start, coroutine, future, portal.loop, context)
+    return future
 
 
 def _start(
@@ -98,6 +107,7 @@ def _start(
             loop.call_soon_threadsafe(task.cancel)
 
     def finish(task: asyncio.Task[tuple[T, None] | tuple[None, BaseException]]) -> None:
+        coroutine.close()  # it has not begun where the task was cancelled at once
         if task.cancelled():
             future.cancel()
         elif future.set_running_or_notify_cancel():
@@ -121,15 +131,6 @@ async def _outcome(
     except BaseException as error:
         # An exit that is raised inside a task would end the loop and leave every caller waiting.
         return None, error
-
-
-def cancel_wait(ident: int) -> None:
-    """Cancels the coroutine that a thread waits for in `wait_for`, if it does.
-
-    The thread gets a `concurrent.futures.CancelledError`.
-    """
-    if (future := _waiting.get(ident)) is not None:
-        future.cancel()
 
 
 async def in_thread(function: Callable[[], T]) -> T:
@@ -180,7 +181,6 @@ def _forget() -> None:
         atexit.unregister(_shared_portal().close)
     _shared_portal.cache_clear()
     _threads.cache_clear()
-    _waiting.clear()
 
 
 if hasattr(os, "register_at_fork"):

@@ -46,10 +46,19 @@ class AgentError(Exception):
     Args:
         message: What happened, where, and what to do about it.
         logger: Accepted so that code written for smolagents keeps working. Errors do not log.
+
+    Attributes:
+        run: The `Run` that it has ended, with the memory of what was done; None where it has ended
+            none. Copies and pickles of the error are without it.
     """
+
+    __slots__ = ("run",)  # kept out of copies and pickles
+
+    run: Any  # a Run is not known down here
 
     def __init__(self, message: str, logger: object = None) -> None:
         del logger
+        self.run = None
         self.message = visible(str(message))
         super().__init__(self.message)
 
@@ -193,9 +202,17 @@ class SandboxError(Exception):
     Args:
         message: What happened and what to do about it.
         logs: What the code had printed until then.
+
+    Attributes:
+        run: The `Run` that it has ended; see `AgentError`.
     """
 
+    __slots__ = ("run",)
+
+    run: Any
+
     def __init__(self, message: str, logs: str = "") -> None:
+        self.run = None
         self.message = visible(str(message))
         super().__init__(self.message)
         self.logs = logs

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
+import signal
 import sqlite3
 import threading
 import time
@@ -12,10 +12,12 @@ from typing import Any
 
 import pytest
 
+from console.screen import Screen
 from sanderling import (
     ActionStep,
     AgentInterruptedError,
     ChatMessage,
+    ChatMessageStreamDelta,
     CodeAgent,
     CodeOutputDelta,
     LogLevel,
@@ -28,7 +30,7 @@ from sanderling import (
 )
 from support.drivers import AsyncDriver, Driver, both_drivers
 from support.play import says
-from support.stuck import HOUR, PATIENCE, Busy, Endless, Stuck, StuckClient
+from support.stuck import PATIENCE, Busy, Endless, Stuck, StuckClient
 
 
 def code(*lines: str) -> str:
@@ -87,7 +89,7 @@ def test_a_model_call_is_broken_off(driver: Driver, where: Where, kind: type[Stu
         result = interrupted(agent, busy, driver, where)
     assert [step["type"] for step in result.steps] == ["TaskStep", "ActionStep"]
     assert isinstance(model, Stuck)
-    if isinstance(model, StuckClient) and (where is in_another_thread or driver.name == "async"):
+    if isinstance(model, StuckClient):
         assert model.ended.wait(PATIENCE)
 
 
@@ -164,21 +166,24 @@ def test_a_tool_called_from_code_is_broken_off(driver: Driver) -> None:
         interrupted(agent, busy, driver, in_this_thread)
 
 
-def test_a_blocking_tool_in_the_main_thread_is_broken_off() -> None:
+@everywhere
+def test_a_blocking_tool_ends_the_run_when_it_returns_and_says_so(where: Where) -> None:
     busy = Busy()
+    screen = Screen()
 
     @tool
-    def sleep() -> None:
-        """Sleeps."""
+    def block() -> str:
+        """Blocks until the run has been interrupted."""
         busy.begun.set()
-        try:
-            time.sleep(HOUR)
-        except Exception:  # a tool that swallows errors does not swallow this one
-            time.sleep(HOUR)
+        deadline = time.monotonic() + PATIENCE
+        while "returns" not in screen.text and time.monotonic() < deadline:
+            time.sleep(0.01)
+        return "done"
 
-    model = ScriptedModel([says(None, ("sleep", {}))])
-    agent = ToolCallingAgent([sleep], model, verbosity_level=LogLevel.OFF)
-    interrupted(agent, busy, Driver(), in_this_thread)
+    model = ScriptedModel([says(None, ("block", {}))])
+    agent = ToolCallingAgent([block], model, logger=screen.logger)
+    interrupted(agent, busy, Driver(), where)
+    assert "The run ends when the tool 'block' returns" in screen.text
 
 
 @everywhere
@@ -432,10 +437,9 @@ def test_a_thread_bound_connection_works_in_a_thread_of_its_own() -> None:
 
 
 def test_events_within_managed_agents_stop_too() -> None:
-    busy = Busy()
     child = CodeAgent(
         [],
-        Endless(busy),
+        Endless(Busy()),
         name="child",
         description="d",
         stream_outputs=True,
@@ -443,8 +447,42 @@ def test_events_within_managed_agents_stop_too() -> None:
     )
     model = ScriptedModel([says(None, ("child", {"task": "Go."}))])
     manager = ToolCallingAgent([], model, managed_agents=[child], verbosity_level=LogLevel.OFF)
-    events = manager.run("Go.", stream=True)
-    with busy.interrupting(manager):
-        assert isinstance(list(itertools.islice(events, 10))[-1], NestedEvent)
-        with pytest.raises(AgentInterruptedError):
-            list(events)
+    deltas = []
+
+    def watch() -> None:
+        for event in manager.run("Go.", stream=True):
+            if isinstance(event, NestedEvent) and isinstance(event.event, ChatMessageStreamDelta):
+                deltas.append(event)
+                manager.interrupt()
+
+    with pytest.raises(AgentInterruptedError):
+        watch()
+    assert len(deltas) == 1
+
+
+@pytest.mark.parametrize("kind", [Stuck, StuckClient])
+def test_ctrl_c_ends_the_wait_for_a_model_and_leaves_all_clean(kind: type[Stuck]) -> None:
+    busy = Busy()
+    agent = ToolCallingAgent([], kind(busy), verbosity_level=LogLevel.OFF)
+    run = agent.start("Go.")
+
+    def press() -> None:
+        if busy.begun.wait(PATIENCE):
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have it ignored
+    thread = threading.Thread(target=press)
+    thread.start()
+    start = time.monotonic()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run.result()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert time.monotonic() - start < PATIENCE
+    busy.over.set()
+    thread.join()
+    assert run.status == "interrupted"
+    assert signal.getsignal(signal.SIGURG) in (signal.SIG_DFL, signal.SIG_IGN, None)
+    agent.model = ScriptedModel([says(None, ("final_answer", {"answer": 7}))])
+    assert agent.run("Go on.", reset=False) == 7

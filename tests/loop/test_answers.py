@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from sanderling.errors import AgentError, AgentMaxStepsError
-from sanderling.loop import ActionOutput, AnswerType, Run, ToolAction, react
+from sanderling.loop import ActionOutput, AnswerType, RunState, ToolAction, react
 from sanderling.memory import ActionStep, AgentMemory, TaskStep
 from sanderling.messages import ChatMessage, MessageRole
 from sanderling.sandbox import HostObject
@@ -161,10 +161,10 @@ def test_any_value_is_read_or_refused(value: Any) -> None:
             answer_type.read(value)
 
 
-def play(player: Player, max_steps: int = 5) -> tuple[Any, Run]:
+def play(player: Player, max_steps: int = 5) -> tuple[Any, RunState]:
     memory = AgentMemory("system")
     memory.steps.append(TaskStep("task"))
-    run = Run("task", memory, max_steps, answer_type=AnswerType.of(City))
+    run = RunState("task", memory, max_steps, answer_type=AnswerType.of(City))
     loop = react(
         run,
         ToolAction(("final_answer",)),

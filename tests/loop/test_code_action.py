@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sanderling.errors import AgentExecutionError, AgentParsingError, InterpreterError
-from sanderling.loop import CodeAction, CodeTags, ExecuteCode, Generate, Run, react
+from sanderling.loop import CodeAction, CodeTags, ExecuteCode, Generate, RunState, react
 from sanderling.loop._code_reply import CodeReply
 from sanderling.memory import ActionStep, AgentMemory, TaskStep
 from sanderling.sandbox import CodeResult
@@ -38,7 +38,7 @@ def play(
     memory = AgentMemory("system")
     memory.steps.append(TaskStep("task"))
     player = Player(replies, execute=run_code)
-    player.play(react(Run("task", memory, 5), action or CodeAction(), lambda run: []))
+    player.play(react(RunState("task", memory, 5), action or CodeAction(), lambda run: []))
     return [step for step in memory.steps if isinstance(step, ActionStep)], player
 
 

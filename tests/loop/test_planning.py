@@ -9,7 +9,7 @@ from sanderling.loop import (
     Notify,
     Planning,
     PlanRequest,
-    Run,
+    RunState,
     ToolAction,
     react,
 )
@@ -18,21 +18,21 @@ from sanderling.messages import ChatMessage, MessageRole, TokenUsage
 from support.play import Player, says
 
 
-def a_run(max_steps: int = 5) -> Run:
+def a_run(max_steps: int = 5) -> RunState:
     memory = AgentMemory("system")
     memory.steps.append(TaskStep("task"))
-    return Run("task", memory, max_steps)
+    return RunState("task", memory, max_steps)
 
 
 def asks(about: str) -> Any:
-    def messages(run: Run, request: PlanRequest) -> list[ChatMessage]:
+    def messages(run: RunState, request: PlanRequest) -> list[ChatMessage]:
         text = f"{about} {request.is_first} {request.remaining_steps} {request.facts}"
         return [ChatMessage(MessageRole.USER, text)]
 
     return messages
 
 
-def play(player: Player, run: Run, planning: Planning) -> Any:
+def play(player: Player, run: RunState, planning: Planning) -> Any:
     loop = react(run, ToolAction(("look", "final_answer")), lambda run: [], planning)
     return player.play(loop)
 

@@ -13,24 +13,24 @@ from sanderling.errors import (
     AgentParsingError,
     AgentToolCallError,
 )
-from sanderling.loop import CallTool, CheckAnswer, Generate, Run, Together, ToolAction, react
+from sanderling.loop import CallTool, CheckAnswer, Generate, RunState, Together, ToolAction, react
 from sanderling.memory import ActionStep, AgentMemory, TaskStep
 from sanderling.messages import ChatMessage, MessageRole, TokenUsage
 from sanderling.tools.agent_types import AgentAudio, AgentImage, AgentText
 from support.play import Player, says
 
 
-def a_run(max_steps: int = 5) -> Run:
+def a_run(max_steps: int = 5) -> RunState:
     memory = AgentMemory("system")
     memory.steps.append(TaskStep("task"))
-    return Run("task", memory, max_steps)
+    return RunState("task", memory, max_steps)
 
 
-def forced(run: Run) -> list[ChatMessage]:
+def forced(run: RunState) -> list[ChatMessage]:
     return [ChatMessage(MessageRole.USER, f"answer {run.task}")]
 
 
-def play(player: Player, run: Run, action: ToolAction | None = None) -> Any:
+def play(player: Player, run: RunState, action: ToolAction | None = None) -> Any:
     return player.play(react(run, action or ToolAction(("add", "final_answer")), forced))
 
 
@@ -38,7 +38,7 @@ def an_image() -> Image.Image:
     return Image.new("L", (2, 2), 7)
 
 
-def actions(run: Run) -> list[ActionStep]:
+def actions(run: RunState) -> list[ActionStep]:
     return [step for step in run.memory.steps if isinstance(step, ActionStep)]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from sanderling import ActionStep, ChatMessage, LogLevel, ScriptedModel, ToolCallingAgent, tool
 from sanderling.loop import CallTool, Effect, Generate, Now
-from sanderling.runtime import Consult, Scope
+from sanderling.runtime import CallHost, Scope
 from support.drivers import Driver, both_drivers
 from support.play import says
 
@@ -91,8 +91,8 @@ def test_a_policy_may_consult_its_owner(driver: Driver) -> None:
 
     def whispering(effect: Effect, scope: Scope) -> Generator[Any, Any, Any]:
         if isinstance(effect, Generate):
-            said = yield Consult(word)
-            yield Consult(lambda: asked.append(said), blocks=True)
+            said = yield CallHost(word)
+            yield CallHost(lambda: asked.append(said), blocks=True)
         return (yield effect)
 
     asked: list[str] = []

@@ -1,6 +1,5 @@
 from sanderling.console import YELLOW_HEX as YELLOW_HEX
 from sanderling.loop import ActionOutput as ActionOutput
-from sanderling.loop import RunResult as RunResult
 from sanderling.loop import ToolOutput as ToolOutput
 from sanderling.memory import ActionStep as ActionStep
 from sanderling.memory import FinalAnswerStep as FinalAnswerStep
@@ -8,10 +7,11 @@ from sanderling.memory import PlanningStep as PlanningStep
 from sanderling.memory import SystemPromptStep as SystemPromptStep
 from sanderling.memory import TaskStep as TaskStep
 from sanderling.memory import ToolCall as ToolCall
+from sanderling.runtime import FinalText as FinalText
+from sanderling.runtime import RunResult as RunResult
 
-from ._base import MultiStepAgent as MultiStepAgent
-from ._by_hand import FinalText as FinalText
-from ._code import CodeAgent as CodeAgent
+from ._agent import MultiStepAgent as MultiStepAgent
+from ._code_agent import CodeAgent as CodeAgent
 from ._managed_agent import ManagedAgent as ManagedAgent
 from ._old_helpers import AGENT_REGISTRY as AGENT_REGISTRY
 from ._old_helpers import StreamEvent as StreamEvent
@@ -29,4 +29,4 @@ from ._prompts import FinalAnswerPromptTemplate as FinalAnswerPromptTemplate
 from ._prompts import ManagedAgentPromptTemplate as ManagedAgentPromptTemplate
 from ._prompts import PlanningPromptTemplate as PlanningPromptTemplate
 from ._prompts import PromptTemplates as PromptTemplates
-from ._tool_calling import ToolCallingAgent as ToolCallingAgent
+from ._tool_calling_agent import ToolCallingAgent as ToolCallingAgent

@@ -6,52 +6,52 @@ import copy
 import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Never, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Never, Self, TypeAlias, cast
 
+from sanderling._arguments import at_least_one, require_callables, require_list
 from sanderling.console import AgentLogger, LogLevel, RunPrinter
 from sanderling.loop import AnswerType
 from sanderling.memory import CallbackRegistry
 from sanderling.messages import ChatMessage, MessageRole, calls_as_text
 from sanderling.models import as_model
+from sanderling.runtime import RunSettings, as_limits
 from sanderling.tools import FinalAnswerTool
 
-from ._form import AGENT_CLASSES, agent_form, agent_from
-from ._governance import as_limits, governance
-from ._managed import delegates
+from ._agent_tool import agent_tools
 from ._old_prompts import Described, check_says, old_tags
-from ._parts import (
-    as_agents,
-    at_least_one,
-    check_name,
-    functions,
-    listed,
-    named_tools,
-    refuse_unknown,
-)
-from ._plans import planning
+from ._planning import planning
+from ._policies import run_policies, with_memory
 from ._prompts import PromptTemplates, checked_templates, load_templates, render
-from ._recall import RecallTool
+from ._recall_tool import RecallTool
+from ._serialization import AGENT_CLASSES, agent_form, agent_from
+from ._validation import check_name, images_there, named_tools, refuse_unknown
 
 if TYPE_CHECKING:
-    from sanderling.loop import Action, Planning, Run
-    from sanderling.memory import ActionStep, Compaction, StepCallbacks
-    from sanderling.messages import JSONObject
+    from sanderling.loop import Action, Planning, RunState
+    from sanderling.memory import ActionStep, AgentMemory, Compaction, StepCallbacks
+    from sanderling.messages import ImageSource, JSONObject
     from sanderling.models import Model
     from sanderling.runtime import (
         ApprovalPolicy,
+        FilePath,
+        ManualControl,
         MessageProcessor,
         Policy,
         RunLimits,
+        Sandbox,
+        Session,
     )
     from sanderling.tools import Tool
 
-    from ._base import MultiStepAgent
+    from ._agent import MultiStepAgent
     from ._managed_agent import ManagedAgent
-    from ._reading import ToolParser
+
+ToolParser: TypeAlias = Callable[[str], Any]
 
 
-class Definition(ABC):
+class AgentDefinition(ABC):
     """All of an agent that no run changes. Its arguments are described at `MultiStepAgent`."""
 
     _templates_name = "toolcalling_agent"
@@ -82,6 +82,8 @@ class Definition(ABC):
         "tool_parser",
     )
     max_tool_threads: int | None = None
+    keep_files: FilePath | None = None
+    _calls_tools = False  # in its steps, that is, other than from code
     _writes_code = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -133,14 +135,14 @@ class Definition(ABC):
         schema = None if self._answer_type is None else self._answer_type.schema
         final_answer = FinalAnswerTool(schema)
         self.limits = as_limits(limits)
-        self._governance = governance(approve, policies, history_processors)
-        recall = [RecallTool()] if self._governance.forgets else []
+        self._policies = run_policies(approve, policies, history_processors)
+        recall = [RecallTool()] if self._policies.compacts else []
         self.tools = named_tools(
-            [*listed("tools", tools), *recall],
+            [*require_list("tools", tools), *recall],
             [*(self._base_tools() if add_base_tools else ()), final_answer],
         )
-        self._delegates = delegates(as_agents(managed_agents))
-        if both := self.tools.keys() & self._delegates.keys():
+        self._agent_tools = agent_tools(managed_agents)
+        if both := self.tools.keys() & self._agent_tools.keys():
             raise ValueError(
                 f"a tool and a managed agent are both called {min(both)!r}; rename one of them"
             )
@@ -148,7 +150,7 @@ class Definition(ABC):
         self.max_steps = max_steps
         self.step_callbacks = step_callbacks
         self.planning_interval = at_least_one("planning_interval", planning_interval)
-        self.final_answer_checks = functions("final_answer_checks", final_answer_checks)
+        self.final_answer_checks = require_callables("final_answer_checks", final_answer_checks)
         self.name: str | None = check_name(name)
         self.description: str | None = description
         self.provide_run_summary = provide_run_summary
@@ -204,22 +206,22 @@ class Definition(ABC):
     @property
     def managed_agents(self) -> Mapping[str, MultiStepAgent]:
         """The agents that this one may call, by name; they are given to the constructor."""
-        return MappingProxyType({name: one.agent for name, one in self._delegates.items()})
+        return MappingProxyType({name: tool.agent for name, tool in self._agent_tools.items()})
 
     @property
     def approve(self) -> ApprovalPolicy | None:
         """What is asked before code is run and tools are called."""
-        return self._governance.approve
+        return self._policies.approve
 
     @property
     def policies(self) -> Sequence[Policy]:
         """What is around all that a run does."""
-        return self._governance.policies
+        return self._policies.policies
 
     @property
     def history_processors(self) -> Sequence[Compaction | MessageProcessor]:
         """What is done to the messages before each model call."""
-        return self._governance.history_processors
+        return self._policies.history_processors
 
     @property
     def verbosity_level(self) -> LogLevel:
@@ -250,6 +252,61 @@ class Definition(ABC):
     @abstractmethod
     def initialize_system_prompt(self) -> str:
         """Renders the system prompt."""
+
+    # What runs ask of it: see `sanderling.runtime.Definition`
+
+    def check_inputs(
+        self, images: Sequence[ImageSource] | None, variables: Mapping[str, Any] | None
+    ) -> list[ImageSource]:
+        """Checks what comes with a task; returns the images."""
+        del variables
+        return images_there(images)
+
+    def run_settings(self, memory: AgentMemory) -> RunSettings:
+        """Returns what a run needs that goes on with this memory."""
+        interval = self.planning_interval
+        return RunSettings(
+            tools={**with_memory(self.tools, memory), **self._agent_tools},
+            action=self._action(),
+            forced_answer=self._forced_answer,
+            planning=self._planning(interval or 1),
+            is_planned=interval is not None,
+            answer_type=self._answer_type,
+            on_generation_error=self.on_generation_error,
+            callbacks=self.step_callbacks,
+            checks=self.final_answer_checks,
+            policies=self._policies.inherited,
+            own_policies=self._policies.own(memory),
+            handler=self._printer() if self.logger.level > LogLevel.OFF else None,
+            max_tool_threads=self.max_tool_threads,
+            warned=partial(self.logger.log, style="yellow"),
+            informed=partial(self.logger.log, style="dim"),
+            has_own_step=self._has_own("step"),
+            has_own_calls=self._calls_tools and self._has_own("execute_tool_call"),
+        )
+
+    def check_place(self, session: Session) -> None:
+        """Looks for what a run will need, before a model is paid for."""
+        del session  # who runs no code needs nothing
+
+    def create_sandbox(self, memory: AgentMemory) -> Sandbox:
+        """Makes the place where the code of a session runs.
+
+        Raises:
+            TypeError: The agent runs no code.
+        """
+        del memory
+        raise TypeError(
+            f"{type(self).__name__} runs no code, and has no work folder for files= and keep_files="
+        )
+
+    @abstractmethod
+    def within(self, control: ManualControl | None) -> Self:
+        """Returns the agent as a run hands it to its methods and callbacks."""
+
+    @abstractmethod
+    def _has_own(self, method: str) -> bool:
+        """Tells whether a class of the user's has a method of its own, which runs go by."""
 
     def visualize(self) -> None:
         """Prints the agent as a tree: its model, its tools, and the agents it manages."""
@@ -282,7 +339,7 @@ class Definition(ABC):
             ValueError: A class or a tool that the form names is not there, or the form sets what
                 only an argument may.
         """
-        return agent_from(cls, data, overrides)
+        return agent_from(cls, AgentDefinition, data, overrides)  # type: ignore[type-abstract]  # the form names the class
 
     def _base_tools(self) -> list[Tool]:
         """Returns what `add_base_tools` adds."""
@@ -300,7 +357,7 @@ class Definition(ABC):
         template = self.prompt_templates["system_prompt"]
         return {
             "tools": tools,
-            "managed_agents": self._delegates,
+            "managed_agents": self._agent_tools,
             "custom_instructions": self.instructions,
             **old_tags(template, self.tools, self.managed_agents, form),
         }
@@ -308,7 +365,7 @@ class Definition(ABC):
     def _action(self) -> Action:
         """Returns what a step does, where the method `step` is as it was."""
 
-        def act(run: Run, step: ActionStep) -> Never:
+        def act(run: RunState, step: ActionStep) -> Never:
             raise NotImplementedError(
                 f"{type(self).__name__} does not say what a step does: give it a method "
                 "step(self, memory_step), or derive it from CodeAgent or ToolCallingAgent"
@@ -321,11 +378,11 @@ class Definition(ABC):
             interval,
             self.prompt_templates["planning"],
             self.tools,
-            self._delegates,
+            self._agent_tools,
             stream=self.stream_outputs,
         )
 
-    def _forced_answer(self, run: Run) -> list[ChatMessage]:
+    def _forced_answer(self, run: RunState) -> list[ChatMessage]:
         templates = self.prompt_templates["final_answer"]
         before = render(templates["pre_messages"])
         after = render(templates["post_messages"], task=run.task)

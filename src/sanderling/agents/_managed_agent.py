@@ -8,7 +8,7 @@ import warnings
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
-    from ._base import MultiStepAgent
+    from ._agent import MultiStepAgent
     from ._prompts import PromptTemplates
 
 
@@ -56,10 +56,10 @@ class ManagedAgent:
 
     def as_agent(self) -> MultiStepAgent:
         """Returns a copy of the agent's definition with this name, description and prompt."""
-        from ._parts import check_name
+        from ._validation import check_name
 
         agent = copy.copy(self.agent)
-        agent._conversation = None
+        agent._own = None
         agent.name = check_name(self.name)
         agent.description = self.description
         agent.provide_run_summary = self.provide_run_summary

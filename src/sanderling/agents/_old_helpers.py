@@ -8,13 +8,13 @@ from sanderling.loop import CodeTags, Event, extract_code, shorten
 from sanderling.memory import json_form
 from sanderling.models import parse_json_tool_calls, read_arguments
 
-from ._code import CodeAgent
-from ._tool_calling import ToolCallingAgent
+from ._code_agent import CodeAgent
+from ._tool_calling_agent import ToolCallingAgent
 
 if TYPE_CHECKING:
     from sanderling.messages import JSONValue
 
-    from ._base import MultiStepAgent
+    from ._agent import MultiStepAgent
 
 StreamEvent: TypeAlias = Event
 """Whatever a run yields."""

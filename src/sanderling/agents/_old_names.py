@@ -5,9 +5,11 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, MutableSequence, Sequence
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Any, overload
 
+from sanderling._show import quoted
 from sanderling.console import Monitor
+from sanderling.errors import AgentParsingError
 from sanderling.memory import (
     ActionStep,
     AgentMemory,
@@ -19,8 +21,9 @@ from sanderling.memory import (
 from sanderling.messages import plain_messages
 
 if TYPE_CHECKING:
-    from sanderling.messages import ChatMessage, JSONObject
+    from sanderling.messages import ChatMessage, ImageSource, JSONObject
     from sanderling.models import Model
+    from sanderling.runtime import FinalText, ManualControl
 
     from ._prompts import PromptTemplates
 
@@ -161,6 +164,102 @@ class OldNames(ABC):
         """Returns the JSON form of the system prompt and all steps."""
         _warn("agent.get_succinct_logs()", "agent.memory.get_succinct_steps()")
         return [self.memory.system_prompt.dict(), *self.memory.get_succinct_steps()]
+
+    @abstractmethod
+    def _manual(self) -> ManualControl:
+        """Returns what does things by hand in the session."""
+
+    def execute_tool_call(self, tool_name: str, arguments: dict[str, Any] | str) -> Any:
+        """Calls a tool, or a managed agent, as the model would.
+
+        A class of your own that is derived from `ToolCallingAgent` may define this method anew, and
+        call this one or not: the calls of its model are made by it, in a worker thread under
+        asyncio, several at once. Approval and limits come before.
+
+        Args:
+            tool_name: Its name.
+            arguments: By parameter name, or the JSON text of that; a text, where there is one
+                parameter. A text that is the name of a variable in `state` stands for its value.
+
+        Raises:
+            AgentToolCallError: There is no such tool, or the arguments do not fit it.
+            AgentToolExecutionError: The tool raised.
+        """
+        return self._manual().call_tool(tool_name, arguments)
+
+    async def aexecute_tool_call(self, tool_name: str, arguments: dict[str, Any] | str) -> Any:
+        """Does what `execute_tool_call` does, under asyncio."""
+        return await self._manual().acall_tool(tool_name, arguments)
+
+    def planning_step(self, task: str, is_first_step: bool, step: int) -> None:
+        """Has the model make a plan, and puts it into memory.
+
+        Args:
+            task: What the plan is for.
+            is_first_step: Whether nothing has been done yet. (What is in memory tells that as well,
+                and counts where it says otherwise.)
+            step: The number of the step that comes next, from 1.
+
+        Raises:
+            AgentGenerationError: The model could not be asked.
+        """
+        del is_first_step
+        self._manual().plan(task, step)
+
+    async def aplanning_step(self, task: str, is_first_step: bool, step: int) -> None:
+        """Does what `planning_step` does, under asyncio."""
+        del is_first_step
+        await self._manual().aplan(task, step)
+
+    def provide_final_answer(
+        self, task: str, images: Sequence[ImageSource] | None = None
+    ) -> FinalText:
+        """Has the model answer a task from what is in memory, without taking further steps.
+
+        Args:
+            task: What is to be answered.
+            images: Shown to the model with the task.
+
+        Returns:
+            The answer, as a text that also has ``content`` and ``token_usage``. Where the model
+            fails, what went wrong.
+        """
+        return self._manual().answer(task, images)
+
+    async def aprovide_final_answer(
+        self, task: str, images: Sequence[ImageSource] | None = None
+    ) -> FinalText:
+        """Does what `provide_final_answer` does, under asyncio."""
+        return await self._manual().aanswer(task, images)
+
+    def extract_action(
+        self,
+        model_output: str | None = None,
+        split_token: str = "",
+        *,
+        llm_output: str | None = None,
+    ) -> tuple[str, str]:
+        """Splits a reply into the reasoning and the action that follows `split_token`.
+
+        Args:
+            model_output: The reply.
+            split_token: What stands before the action.
+            llm_output: The reply, by the name that it had in smolagents 1.4.
+
+        Raises:
+            AgentParsingError: The token is not there.
+            TypeError: There is no reply, or no token.
+        """
+        if model_output is None:
+            model_output = llm_output
+        if model_output is None or not split_token:
+            raise TypeError("extract_action() takes a model_output and a split_token")
+        rationale, found, action = model_output.rpartition(split_token)
+        if not found:
+            raise AgentParsingError(
+                f"The reply has no {split_token!r} before its action. {quoted(model_output)}"
+            )
+        return rationale.rpartition(split_token)[2].strip(), action.strip()
 
 
 def _warn(old: str, new: str) -> None:

@@ -14,7 +14,7 @@ from ._prompts import render
 if TYPE_CHECKING:
     from sanderling.tools import Tool
 
-    from ._base import MultiStepAgent
+    from ._agent import MultiStepAgent
 
 DEFAULT_TOOL_DESCRIPTION_TEMPLATE = """- {{ tool.name }}: {{ tool.description }}
     inputs: {{ tool.inputs }}

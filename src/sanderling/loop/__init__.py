@@ -33,7 +33,7 @@ from ._parsing import CodeTags, extract_code
 from ._planning import Planning, PlanRequest
 from ._react import checked, react
 from ._records import code_result_from_dict, code_result_to_dict
-from ._run import Run, RunResult
+from ._state import RunState, RunStatus
 from ._tool_action import ToolAction
 
 __all__ = [
@@ -59,9 +59,9 @@ __all__ = [
     "Planning",
     "PlanningStarted",
     "ReplyBrokenOff",
-    "Run",
-    "RunResult",
     "RunStarted",
+    "RunState",
+    "RunStatus",
     "StepStarted",
     "Together",
     "ToolAction",

@@ -15,17 +15,19 @@ if TYPE_CHECKING:
     from sanderling.memory import ActionStep
     from sanderling.messages import ChatMessage
 
-    from ._run import Run
+    from ._state import RunState
 
 Acting: TypeAlias = Generator[Effect | Event, Any, ActionOutput]
-Action: TypeAlias = "Callable[[Run, ActionStep], Acting]"
+Action: TypeAlias = "Callable[[RunState, ActionStep], Acting]"
 
 MAX_OBSERVATION = 20_000  # characters
 MAX_LOGS = 51_000  # what a sandbox lets code print by default, and what it notes beside
 STOPS = ("Observation:", "Calling tools:")
 
 
-def ask(run: Run, step: ActionStep, **request: Any) -> Generator[Effect | Event, Any, ChatMessage]:
+def ask(
+    run: RunState, step: ActionStep, **request: Any
+) -> Generator[Effect | Event, Any, ChatMessage]:
     """Asks the model for the action of a step, and notes what it was sent and what it cost."""
     history = run.memory.messages()
     step.model_input_messages = history

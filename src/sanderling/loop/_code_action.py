@@ -18,7 +18,7 @@ from ._parsing import DEFAULT_TAGS, CodeTags
 if TYPE_CHECKING:
     from sanderling.sandbox import CodeResult
 
-    from ._run import Run
+    from ._state import RunState
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class CodeAction:
     structured: bool = False
     max_logs: int | None = MAX_LOGS
 
-    def __call__(self, run: Run, step: ActionStep) -> Acting:
+    def __call__(self, run: RunState, step: ActionStep) -> Acting:
         """Takes one step."""
         reply = yield from ask(run, step, stream=self.stream, **self._request())
         read = CodeReply.of(reply, self.tags, structured=self.structured)

@@ -14,7 +14,7 @@ from ._events import Event, PlanningStarted
 from ._parsing import without_thinking
 
 if TYPE_CHECKING:
-    from ._run import Run
+    from ._state import RunState
 
 END_OF_PLAN = "<end_plan>"
 
@@ -34,7 +34,7 @@ class PlanRequest:
     facts: str = ""
 
 
-PlanMessages: TypeAlias = "Callable[[Run, PlanRequest], list[ChatMessage]]"
+PlanMessages: TypeAlias = "Callable[[RunState, PlanRequest], list[ChatMessage]]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,9 @@ class Planning:
         """Tells whether a plan is made before the step of that number, counted from 1."""
         return (step_number - 1) % self.interval == 0
 
-    def __call__(self, run: Run, step_number: int) -> Generator[Effect | Event, Any, PlanningStep]:
+    def __call__(
+        self, run: RunState, step_number: int
+    ) -> Generator[Effect | Event, Any, PlanningStep]:
         """Makes a plan and puts it into memory, before the step of that number."""
         done = (ActionStep, PlanningStep)
         is_first = not any(isinstance(step, done) for step in run.memory.steps)
@@ -84,7 +86,7 @@ class Planning:
         return step
 
     def _ask(
-        self, run: Run, step: PlanningStep, messages: list[ChatMessage]
+        self, run: RunState, step: PlanningStep, messages: list[ChatMessage]
     ) -> Generator[Effect, Any, str]:
         reply: ChatMessage = yield Generate(messages, (END_OF_PLAN,), stream=self.stream)
         run.count(reply)

@@ -24,14 +24,14 @@ from ._events import ActionOutput, Event, StepStarted
 if TYPE_CHECKING:
     from ._actions import Action
     from ._planning import Planning
-    from ._run import Run
+    from ._state import RunState
 
 Loop: TypeAlias = Generator[Effect | Event, Any, Any]
-ForcedAnswer: TypeAlias = Callable[["Run"], list[ChatMessage]]
+ForcedAnswer: TypeAlias = Callable[["RunState"], list[ChatMessage]]
 
 
 def react(
-    run: Run, act: Action, forced_answer: ForcedAnswer, planning: Planning | None = None
+    run: RunState, act: Action, forced_answer: ForcedAnswer, planning: Planning | None = None
 ) -> Loop:
     """Takes steps until one of them answers, or until they are used up.
 
@@ -83,7 +83,7 @@ def react(
 
 
 def checked(
-    run: Run, action: Generator[Effect | Event, Any, ActionOutput], step: ActionStep
+    run: RunState, action: Generator[Effect | Event, Any, ActionOutput], step: ActionStep
 ) -> Loop:
     """Lets a final answer out only when nothing is wrong with it."""
     output = yield from action
@@ -102,7 +102,7 @@ def checked(
     return output
 
 
-def _finish(run: Run, step: ActionStep) -> Loop:
+def _finish(run: RunState, step: ActionStep) -> Loop:
     if step.timing is not None:
         step.timing.end_time = yield Now()
     run.memory.steps.append(step)
@@ -110,7 +110,7 @@ def _finish(run: Run, step: ActionStep) -> Loop:
     yield step
 
 
-def _answer_at_the_limit(run: Run, forced_answer: ForcedAnswer) -> Loop:
+def _answer_at_the_limit(run: RunState, forced_answer: ForcedAnswer) -> Loop:
     run.status = "max_steps_error"
     step = ActionStep(step_number=run.max_steps + 1, timing=Timing((yield Now())))
     step.error = AgentMaxStepsError(f"Reached max steps ({run.max_steps}) without a final answer.")

@@ -28,7 +28,7 @@ from ._parsing import without_thinking
 if TYPE_CHECKING:
     from sanderling.messages import ChatMessage, ChatMessageToolCall
 
-    from ._run import Run
+    from ._state import RunState
 
 POSTPONED = (
     f"{FINAL_ANSWER} was not carried out, because it came together with calls whose results you "
@@ -65,7 +65,7 @@ class ToolAction:
     media: Mapping[str, str] = field(default_factory=dict)
     parse: Callable[[ChatMessage], list[ChatMessageToolCall]] | None = None
 
-    def __call__(self, run: Run, step: ActionStep) -> Acting:
+    def __call__(self, run: RunState, step: ActionStep) -> Acting:
         """Takes one step."""
         reply = yield from ask(
             run,
@@ -157,7 +157,7 @@ class _Turn:
         has_news: Whether there is something that the model has not seen when it made the calls.
     """
 
-    def __init__(self, run: Run, media: Mapping[str, str]) -> None:
+    def __init__(self, run: RunState, media: Mapping[str, str]) -> None:
         self._run = run
         self._media = media
         self.said: dict[str, str] = {}

@@ -268,6 +268,11 @@ class ApiModel(Model):
         """What the model can do."""
         return self._capabilities
 
+    @property
+    def prefers_async(self) -> bool:
+        """Requests that nobody waits for any more are cancelled."""
+        return True
+
     def generate(
         self,
         messages: Sequence[MessageLike],

@@ -216,6 +216,16 @@ class Model:
         return self.generate(messages, *args, **kwargs)
 
     @property
+    def prefers_async(self) -> bool:
+        """Whether blocking code asks it by its coroutines, from a private event loop.
+
+        Those can be cancelled; a blocking method is left behind in its thread when nobody waits for
+        it any more. A class that has both returns True where cancelling frees something.
+        """
+        has_async = self._has("agenerate") or self._has("agenerate_stream")
+        return has_async and not (self._has("generate") or self._has("generate_stream"))
+
+    @property
     def capabilities(self) -> Capabilities:
         """What the model can do."""
         return capabilities_of(self.provider, self.model_id)

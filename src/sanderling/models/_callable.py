@@ -64,6 +64,11 @@ class CallableModel(Model):
         self._is_async = inspect.iscoroutinefunction(called)
         self._accepted = _accepted(function)
 
+    @property
+    def prefers_async(self) -> bool:
+        """Whether the function is async."""
+        return self._is_async
+
     def generate(
         self,
         messages: Sequence[MessageLike],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -12,8 +13,8 @@ from typing import Any
 class Clients:
     """Makes clients when they are first needed, and closes them.
 
-    The one for blocking code is closed when nobody has the model any more, that of an event loop
-    at the end of the loop. What the user gave stays as it is.
+    They are closed when nobody has the model any more, that of an event loop also at the end of the
+    loop. What the user gave stays as it is.
 
     Args:
         make: Makes a client for blocking code.
@@ -28,7 +29,7 @@ class Clients:
         self._lock = threading.Lock()
         self._blocking = given
         self._async: weakref.WeakKeyDictionary[
-            asyncio.AbstractEventLoop, tuple[Any, AsyncGenerator[None, None]]
+            asyncio.AbstractEventLoop, tuple[Any, AsyncGenerator[None, Any]]
         ] = weakref.WeakKeyDictionary()
 
     def blocking(self) -> Any:
@@ -50,13 +51,31 @@ class Clients:
             guard = _closing(client)
             self._async[loop] = client, guard
         await anext(guard)  # once begun, it is ended by the loop: loop.shutdown_asyncgens()
+        finalizer = weakref.finalize(self, _close_in, loop, guard)
+        finalizer.atexit = False  # the loop's own end comes first
+        await guard.asend(finalizer)
         return client
 
 
-async def _closing(client: Any) -> AsyncGenerator[None, None]:
+def _close_in(
+    loop: asyncio.AbstractEventLoop, guard: AsyncGenerator[None, weakref.finalize[..., Any] | None]
+) -> None:
+    with contextlib.suppress(RuntimeError):  # the loop is closed, and has closed the client
+        loop.call_soon_threadsafe(lambda: loop.create_task(_closed(guard)))
+
+
+async def _closed(guard: AsyncGenerator[None, Any]) -> None:
+    await guard.aclose()
+
+
+async def _closing(client: Any) -> AsyncGenerator[None, weakref.finalize[..., Any] | None]:
+    finalizer = None
     try:
+        finalizer = yield
         yield
     finally:
+        if finalizer is not None:
+            finalizer.detach()
         close: Callable[[], Awaitable[None]] | None = getattr(client, "aclose", None)
         close = close or getattr(client, "close", None)
         if close is not None:

@@ -47,6 +47,11 @@ class FallbackModel(Model):
         self.profile = self.models[0].profile
         self.stream_attempts = max(model.stream_attempts for model in self.models)
 
+    @property
+    def prefers_async(self) -> bool:
+        """Whether one of the models does."""
+        return any(model.prefers_async for model in self.models)
+
     def generate(self, messages: Sequence[MessageLike], *args: Any, **kwargs: Any) -> ChatMessage:
         """Answers a conversation.
 

@@ -99,6 +99,11 @@ class LocalModel(Model):
         """What the model can do."""
         return self._capabilities
 
+    @property
+    def prefers_async(self) -> bool:
+        """A reply that nobody waits for any more ends at the next token."""
+        return True
+
     def generate_stream(
         self,
         messages: Sequence[MessageLike],

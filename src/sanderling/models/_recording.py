@@ -82,6 +82,11 @@ class RecordingModel(Model):
         with open(self.path, "x", encoding="utf-8", opener=_private) as file:
             file.write(_line(header))
 
+    @property
+    def prefers_async(self) -> bool:
+        """As the model that is recorded."""
+        return self.model.prefers_async
+
     def generate(self, messages: Sequence[MessageLike], *args: Any, **kwargs: Any) -> ChatMessage:
         """Asks the model and records what it says."""
         request = self._request(messages, *args, **kwargs)

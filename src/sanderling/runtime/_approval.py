@@ -12,7 +12,7 @@ from sanderling import sandbox
 from sanderling.errors import AgentExecutionError, AgentStoppedError, AgentToolCallError
 from sanderling.loop import CallTool, Effect, Event, ExecuteCode
 
-from ._policies import Consult
+from ._policies import CallHost
 
 if TYPE_CHECKING:
     from sanderling.sandbox import CodeResult
@@ -131,7 +131,7 @@ class Approval:
 
     def _decision(self, request: ApprovalRequest) -> Generator[Effect | Event, Any, Decision]:
         try:
-            decision = yield Consult(partial(self._approve, request), blocks=True)
+            decision = yield CallHost(partial(self._approve, request), blocks=True)
         except AgentStoppedError:
             raise
         except (Exception, SystemExit) as error:

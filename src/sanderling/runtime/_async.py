@@ -28,10 +28,11 @@ from sanderling.loop import (
 from sanderling.messages import agglomerate_stream_deltas
 from sanderling.sandbox import CodeResult, Printed, ToolRequest
 
-from ._delegates import Delegate
+from ._children import ChildRunTool
+from ._context import RunContext, as_reply, is_awaitable, tool_failure
 from ._drivers import Done, adrive
-from ._policies import Consult, aunder
-from ._services import Services, as_reply, tool_failure
+from ._own_methods import own_call
+from ._policies import CallHost, aunder
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
@@ -45,41 +46,46 @@ if TYPE_CHECKING:
 
 _AT_ONCE: AbstractAsyncContextManager[None] = nullcontext()
 
+_NOT_BROKEN_OFF = (Now, Notify)  # callbacks are the caller's own
 
-class AsyncPerformer:
-    """Performs the effects of one run; `perform` is what `adrive` wants.
+
+class AsyncEffectHandler:
+    """Carries out the effects of one run; `handle` is what `adrive` wants.
 
     An async tool is awaited. A sync tool goes to a worker thread with the context variables copied,
     unless it is marked as bound to the loop's own thread.
 
     Args:
-        services: What to use.
-        max_calls: How many calls of one reply may run together; all of them by default.
+        context: What to use.
     """
 
-    def __init__(self, services: Services, max_calls: int | None = None) -> None:
-        self._services = services
-        self._policies = services.all_policies
-        self._scope = services.scope
-        self._max_calls = max_calls
+    def __init__(self, context: RunContext) -> None:
+        self._context = context
+        self._scope = context.scope
+        self._policies = context.all_policies
+        self._policy_scope = context.policy_scope
+        self._calls_directly = not self._policies and not context.has_own_calls
 
-    def perform(self, effect: Effect) -> AsyncWork:
-        """Carries one effect out, under the policies of the run, until that is stopped.
+    def handle(self, effect: Effect) -> AsyncWork:
+        """Carries one effect out, under the policies of the run, until that is cancelled.
 
         Returns:
             Where there may be events on the way, what yields them, and then the reply in a `Done`;
             else what is awaited for the reply.
         """
-        return self._services.control.aguard(self._perform, effect)
+        if isinstance(effect, _NOT_BROKEN_OFF):
+            return self._handle(effect)
+        self._scope.check()
+        return self._scope.aguarded(self._handle(effect))
 
-    def _perform(self, effect: Effect) -> AsyncWork:
-        return aunder(self._policies, self._scope, self._carry_out, effect)
+    def _handle(self, effect: Effect) -> AsyncWork:
+        return aunder(self._policies, self._policy_scope, self._carry_out, effect)
 
     def _carry_out(self, effect: Effect) -> AsyncWork:
         match effect:
             case Now():
                 return _done(time.time())
-            case CheckAnswer() | Notify() if self._services.is_settled(effect):
+            case CheckAnswer() | Notify() if self._context.is_settled(effect):
                 return _done(None)
             case Generate(stream=True):
                 return self._stream(effect)
@@ -87,33 +93,34 @@ class AsyncPerformer:
                 return self._generate(effect)
             case ExecuteCode():
                 return self._execute(effect)
+            case CallTool() if self._context.has_own_calls:
+                return adrive(own_call(self._context, effect), self._carry_out)
             case CallTool():
-                delegate = self._delegate(effect)
-                return self._call(effect) if delegate is None else self._errand(delegate, effect)
-            case Together(effects=(call,)) if not self._policies and self._delegate(call) is None:
-                return self._alone(call)
+                return self._call_child(effect) if self._is_child(effect) else self._call(effect)
+            case Together(effects=(call,)) if self._calls_directly and not self._is_child(call):
+                return self._single(call)
             case Together():
                 return self._together(effect)
             case CheckAnswer():
-                return adrive(self._services.complaint(effect), self._carry_out)
+                return adrive(self._context.complaint(effect), self._carry_out)
             case Notify():
-                return adrive(self._services.told(effect), self._carry_out)
-            case Consult():
-                return _consult(effect)
-        raise TypeError(f"nobody knows how to carry out {effect!r}")
+                return adrive(self._context.run_callbacks(effect), self._carry_out)
+            case CallHost():
+                return _call_host(effect)
+        raise TypeError(f"there is no way to carry out {effect!r}")
 
     async def _generate(self, effect: Generate) -> ChatMessage:
-        model = self._services.model
-        messages, options = self._services.request(effect)
+        model = self._context.model
+        messages, options = self._context.request(effect)
         try:
-            with capture_warnings(self._services.warned):
+            with capture_warnings(self._context.settings.warned):
                 return as_reply(model, await model.agenerate(messages, **options))
         except Exception as error:
-            raise self._services.generation_error(error) from error
+            raise self._context.generation_error(error) from error
 
     async def _stream(self, effect: Generate) -> AsyncPerformance:
-        model = self._services.model
-        messages, options = self._services.request(effect)
+        model = self._context.model
+        messages, options = self._context.request(effect)
         try:
             for attempt in itertools.count(1):
                 deltas: list[ChatMessageStreamDelta] = []
@@ -125,25 +132,24 @@ class AsyncPerformer:
                 except AgentGenerationError as error:
                     if not deltas:  # the model has asked again as often as it may
                         raise
-                    yield self._services.asked_again(error, attempt)
+                    yield self._context.asked_again(error, attempt)
                 else:
                     yield Done(agglomerate_stream_deltas(deltas))
                     return
         except Exception as error:
-            raise self._services.generation_error(error) from error
+            raise self._context.generation_error(error) from error
 
     async def _next(
         self, stream: AsyncGenerator[ChatMessageStreamDelta, None]
     ) -> ChatMessageStreamDelta | None:
-        with capture_warnings(self._services.warned):
+        with capture_warnings(self._context.settings.warned):
             return await anext(stream, None)
 
-    def _delegate(self, call: CallTool) -> Delegate | None:
-        tool = self._services.tools.get(call.name)
-        return tool if isinstance(tool, Delegate) else None
+    def _is_child(self, call: CallTool) -> bool:
+        return isinstance(self._context.tools.get(call.name), ChildRunTool)
 
     async def _call(self, effect: CallTool) -> object:
-        tool, arguments = self._services.find(effect)
+        tool, arguments = self._context.find(effect)
         try:
             return await tool.ainvoke(arguments)
         except (Exception, SystemExit, asyncio.CancelledError) as error:
@@ -151,26 +157,24 @@ class AsyncPerformer:
                 raise
             raise tool_failure(effect.name, error) from error
 
-    async def _errand(self, delegate: Delegate, effect: CallTool) -> AsyncPerformance:
-        services = self._services
-        _, arguments = services.find(effect)
+    async def _call_child(self, effect: CallTool) -> AsyncPerformance:
+        context = self._context
+        tool, arguments = context.find(effect)
+        if not isinstance(tool, ChildRunTool):
+            raise TypeError(f"{tool.name!r} starts no run")
         try:
-            errand = delegate.begin(arguments, services)
-            try:
-                async with aclosing(errand.aevents()) as events:
-                    async for event in events:
-                        yield services.nested(event, effect, errand.path)
-            finally:
-                services.spend(errand.usage)
-            yield Done(errand.report())
+            async with aclosing(tool.start(arguments, context)) as run:
+                async for event in run:
+                    yield context.event_of_child(event, effect, run.path)
+                yield Done(tool.report(run))
         except Exception as error:
-            if services.is_ended_by(error):
+            if context.is_ended_by(error):
                 raise
             raise tool_failure(effect.name, error) from error
 
-    async def _alone(self, call: CallTool) -> list[Outcome]:
+    async def _single(self, call: CallTool) -> list[Outcome]:
         try:
-            return [Outcome(await self._call(self._services.with_state(call)))]
+            return [Outcome(await self._call(self._context.with_state(call)))]
         except AgentStoppedError:
             raise
         except Exception as error:
@@ -178,7 +182,7 @@ class AsyncPerformer:
 
     async def _together(self, effect: Together) -> AsyncPerformance:
         attempts = [
-            adrive(self._services.attempt(self._services.with_state(call)), self._perform)
+            adrive(self._context.attempt(self._context.with_state(call)), self._handle)
             for call in effect.effects
         ]
         if len(attempts) == 1:
@@ -187,8 +191,11 @@ class AsyncPerformer:
                     yield Done([piece.value]) if isinstance(piece, Done) else piece
             return
         inbox: asyncio.Queue[Event | asyncio.Task[Outcome]] = asyncio.Queue()
-        turn = _AT_ONCE if self._max_calls is None else asyncio.Semaphore(self._max_calls)
-        tasks = [asyncio.create_task(_collected(one, inbox.put_nowait, turn)) for one in attempts]
+        most = self._context.settings.max_tool_threads
+        turn = _AT_ONCE if most is None else asyncio.Semaphore(most)
+        tasks = [
+            asyncio.create_task(_collected(attempt, inbox.put_nowait, turn)) for attempt in attempts
+        ]
         for task in tasks:
             task.add_done_callback(inbox.put_nowait)
         try:
@@ -205,17 +212,17 @@ class AsyncPerformer:
         yield Done([task.result() for task in tasks])
 
     async def _execute(self, effect: ExecuteCode) -> AsyncPerformance:
-        interpreter = self._services.interpreter()
-        with capture_warnings(self._services.warned):
+        interpreter = self._context.interpreter()
+        with capture_warnings(self._context.settings.warned):
             await interpreter.aopen()
         answers: list[asyncio.Task[None]] = []
-        told: deque[Event] = deque()
+        events: deque[Event] = deque()
         result: CodeResult | None = None
         try:
             async with aclosing(interpreter.aexecute(effect.code)) as execution:
                 async for event in execution:
-                    while told:
-                        yield told.popleft()
+                    while events:
+                        yield events.popleft()
                     match event:
                         case Printed():
                             yield CodeOutputDelta(event.text)
@@ -226,7 +233,7 @@ class AsyncPerformer:
                                         yield piece
                         case ToolRequest():
                             answer = self._answer(interpreter, event)
-                            answers.append(asyncio.create_task(_collected(answer, told.append)))
+                            answers.append(asyncio.create_task(_collected(answer, events.append)))
                         case CodeResult():
                             result = event
         finally:
@@ -234,12 +241,12 @@ class AsyncPerformer:
         for task in answers:
             if not task.cancelled():
                 task.result()  # one that must end the run does so now
-        for told_event in told:
-            yield told_event
+        for late_event in events:
+            yield late_event
         yield Done(result)
 
     def _answer(self, interpreter: Interpreter, request: ToolRequest) -> AsyncPerformance:
-        return adrive(self._services.answer(interpreter, request), self._perform)
+        return adrive(self._context.answer(interpreter, request), self._handle)
 
 
 async def _done(value: object) -> object:
@@ -252,11 +259,11 @@ def _is_cancelled() -> bool:
     return task is not None and task.cancelling() > 0
 
 
-async def _consult(effect: Consult) -> object:
+async def _call_host(effect: CallHost) -> object:
     function = effect.function
     blocks = effect.blocks and not inspect.iscoroutinefunction(function)
     value = await in_thread(function) if blocks else function()
-    return await value if inspect.isawaitable(value) else value
+    return await value if is_awaitable(value) else value
 
 
 async def _collected(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
-from contextlib import aclosing, closing
+from contextlib import aclosing
 from dataclasses import dataclass
 from types import AsyncGeneratorType
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -14,15 +14,20 @@ if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
 Performance: TypeAlias = Generator[Event, None, Any]
+Work: TypeAlias = "Performance | Done"
 AsyncPerformance: TypeAlias = AsyncGenerator["Event | Done", None]
 AsyncWork: TypeAlias = Coroutine[Any, Any, Any] | AsyncPerformance
-Perform: TypeAlias = Callable[[Effect], Performance]
-AsyncPerform: TypeAlias = Callable[[Effect], AsyncWork]
+Handle: TypeAlias = Callable[[Effect], Work]
+AsyncHandle: TypeAlias = Callable[[Effect], AsyncWork]
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The last item of an asynchronous generator: what a plain one would return."""
+    """The reply to an effect that has been carried out.
+
+    A handler returns it in the place of a generator where nothing happens on the way. It is also
+    the last item of an asynchronous generator: what a plain one would return.
+    """
 
     value: Any
 
@@ -32,12 +37,17 @@ def tells_events(work: AsyncWork) -> TypeIs[AsyncPerformance]:
     return isinstance(work, AsyncGeneratorType)
 
 
-def drive(loop: Generator[Effect | Event, Any, Any], perform: Perform) -> Performance:
+def drive(
+    loop: Generator[Effect | Event, Any, Any], handle: Handle, *, close: bool = True
+) -> Performance:
     """Runs a loop to its end in the calling thread.
 
     Args:
         loop: Yields effects and events.
-        perform: Carries one effect out: yields the events on the way, returns the reply.
+        handle: Carries one effect out: returns the reply in a `Done`, or a generator that yields
+            the events on the way and returns the reply.
+        close: Whether the loop is closed with this generator. One that is not can be driven on by
+            another driver, once it has yielded an event of its own.
 
     Yields:
         The events of the loop and of its effects, in order.
@@ -48,7 +58,7 @@ def drive(loop: Generator[Effect | Event, Any, Any], perform: Perform) -> Perfor
     """
     reply: Any = None
     error: BaseException | None = None
-    with closing(loop):
+    try:
         while True:
             try:
                 item = loop.send(reply) if error is None else loop.throw(error)
@@ -57,26 +67,31 @@ def drive(loop: Generator[Effect | Event, Any, Any], perform: Perform) -> Perfor
             reply = error = None
             if isinstance(item, Effect):
                 try:
-                    reply = yield from perform(item)
+                    work = handle(item)
+                    reply = work.value if isinstance(work, Done) else (yield from work)
                 except (Exception, SystemExit) as caught:
                     error = caught
             else:
                 yield item
+    finally:
+        if close:
+            loop.close()
 
 
 async def adrive(
-    loop: Generator[Effect | Event, Any, Any], perform: AsyncPerform
+    loop: Generator[Effect | Event, Any, Any], handle: AsyncHandle, *, close: bool = True
 ) -> AsyncPerformance:
     """Runs a loop to its end under asyncio: `drive` with awaiting, its result in a last `Done`.
 
     Args:
         loop: Yields effects and events.
-        perform: Carries one effect out: a coroutine returns the reply; where there are events on
+        handle: Carries one effect out: a coroutine returns the reply; where there are events on
             the way, an asynchronous generator yields them, and the reply in a last `Done`.
+        close: Whether the loop is closed with this generator.
     """
     reply: Any = None
     error: BaseException | None = None
-    with closing(loop):
+    try:
         while True:
             try:
                 item = loop.send(reply) if error is None else loop.throw(error)
@@ -88,7 +103,7 @@ async def adrive(
                 yield item
                 continue
             try:
-                work = perform(item)
+                work = handle(item)
                 if not tells_events(work):
                     reply = await work
                     continue
@@ -100,3 +115,6 @@ async def adrive(
                             yield piece
             except (Exception, SystemExit) as caught:
                 error = caught
+    finally:
+        if close:
+            loop.close()

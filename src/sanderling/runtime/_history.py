@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from sanderling.loop import Effect, Event, Generate
 from sanderling.messages import ChatMessage
 
-from ._policies import Consult
+from ._policies import CallHost
 
 if TYPE_CHECKING:
     from ._policies import Scope
@@ -25,7 +25,7 @@ class MessageProcessor(Protocol):
         """Returns the messages to send; may be async."""
 
 
-class Processed:
+class HistoryPolicy:
     """The policy that shows the model other messages than the memory has.
 
     Args:
@@ -42,7 +42,7 @@ class Processed:
             return (yield effect)
         messages: Any = effect.messages
         for processor in self._processors:
-            messages = yield Consult(partial(processor, messages))
+            messages = yield CallHost(partial(processor, messages))
             if not isinstance(messages, Sequence) or not all(
                 isinstance(message, ChatMessage) for message in messages
             ):

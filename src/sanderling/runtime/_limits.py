@@ -14,10 +14,10 @@ from sanderling.loop import CallTool, Effect, Event, Generate, Notify
 from sanderling.memory import ActionStep
 
 if TYPE_CHECKING:
-    from sanderling.loop import Run
+    from sanderling.loop import RunState
     from sanderling.messages import TokenUsage
 
-    from ._control import Control
+    from ._cancel import CancelScope
     from ._policies import Scope
 
 _FINAL_ANSWER = "final_answer"
@@ -84,7 +84,18 @@ class RunLimits:
             )
 
 
-class Meter:
+def as_limits(limits: object) -> RunLimits | None:
+    """Returns limits, if they are some.
+
+    Raises:
+        TypeError: They are none.
+    """
+    if limits is not None and not isinstance(limits, RunLimits):
+        raise TypeError(f"limits must be a RunLimits, not a {type(limits).__name__}")
+    return limits
+
+
+class UsageLimiter:
     """The policy that holds limits: counts what one tree of runs uses.
 
     Args:
@@ -96,7 +107,7 @@ class Meter:
         self._lock = threading.Lock()
         self._steps = self._calls = self._tokens = 0
         self._cost = 0.0
-        self._in_step: WeakSet[Run] = WeakSet()
+        self._in_step: WeakSet[RunState] = WeakSet()
         self._refusals: set[AgentLimitError] = set()
 
     def has_raised(self, error: Exception) -> bool:
@@ -167,13 +178,13 @@ class Meter:
 
 
 @contextmanager
-def time_limit(control: Control, seconds: float | None) -> Iterator[None]:
+def time_limit(scope: CancelScope, seconds: float | None) -> Iterator[None]:
     """Stops a run with an `AgentLimitError` when it takes longer than so many seconds."""
     if seconds is None:
         yield
         return
     error = AgentLimitError(f"The run has used the {seconds:g} seconds that it may use.")
-    timer = threading.Timer(seconds, control.stop, [error])
+    timer = threading.Timer(seconds, scope.cancel, [error])
     timer.daemon = True
     timer.start()
     try:

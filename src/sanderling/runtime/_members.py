@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from inspect import BoundArguments, Parameter, Signature
 
@@ -52,35 +52,27 @@ class Member:
         args, kwargs = self._split(arguments)
         return self.bind(args, kwargs)
 
-    def invoke(self, arguments: Mapping[str, object]) -> object:
-        """Calls it in this thread, with arguments that `validate_arguments` returned."""
-        value = self._call(arguments)
-        if not inspect.isawaitable(value):
-            return value
-        from sanderling._bridge import wait_for
+    def begin(self, arguments: Mapping[str, object]) -> object:
+        """Calls it in this thread, with arguments that `validate_arguments` returned.
 
-        return wait_for(_awaited(value))
+        Returns:
+            The result; an awaitable where it is async.
+        """
+        args, kwargs = self._split(arguments)
+        return self._function(*args, **kwargs)
 
     async def ainvoke(self, arguments: Mapping[str, object]) -> object:
         """Awaits it, or calls it in a worker thread where it is no coroutine function."""
         if inspect.iscoroutinefunction(self._function):
-            value = self._call(arguments)
+            value = self.begin(arguments)
         else:
             from sanderling._bridge import in_thread
 
-            value = await in_thread(partial(self._call, arguments))
+            value = await in_thread(partial(self.begin, arguments))
         return await value if inspect.isawaitable(value) else value
-
-    def _call(self, arguments: Mapping[str, object]) -> object:
-        args, kwargs = self._split(arguments)
-        return self._function(*args, **kwargs)
 
     def _split(
         self, arguments: Mapping[str, object]
     ) -> tuple[tuple[object, ...], dict[str, object]]:
         bound = BoundArguments(self._signature, OrderedDict(arguments))
         return bound.args, bound.kwargs
-
-
-async def _awaited(value: Awaitable[object]) -> object:
-    return await value

@@ -25,10 +25,10 @@ from sanderling.loop import Effect, Event
 from ._drivers import adrive, drive
 
 if TYPE_CHECKING:
-    from sanderling.loop import Run
+    from sanderling.loop import RunState
     from sanderling.models import Model
 
-    from ._drivers import AsyncPerform, AsyncWork, Perform, Performance
+    from ._drivers import AsyncHandle, AsyncWork, Handle, Work
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,12 +36,12 @@ class Scope:
     """Whose effects a policy sees.
 
     Attributes:
-        run: The run.
-        model: Whom it asks.
+        run: What its loop knows of the run.
+        model: The model that it asks.
         path: The names of the agents from the outermost one, as in `NestedEvent.path`.
     """
 
-    run: Run
+    run: RunState
     model: Model
     path: str
 
@@ -54,7 +54,7 @@ class Policy(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Consult(Effect):
+class CallHost(Effect):
     """Call a function of whoever runs the agent. The reply is what it returns, awaited if need be.
 
     Attributes:
@@ -67,21 +67,19 @@ class Consult(Effect):
     blocks: bool = False
 
 
-def under(
-    policies: Sequence[Policy], scope: Scope, perform: Perform, effect: Effect
-) -> Performance:
+def under(policies: Sequence[Policy], scope: Scope, handle: Handle, effect: Effect) -> Work:
     """Carries one effect out as the policies let it be done; the first one is the outermost."""
     if not policies:
-        return perform(effect)
-    inner = partial(under, policies[1:], scope, perform)
+        return handle(effect)
+    inner = partial(under, policies[1:], scope, handle)
     return drive(policies[0](effect, scope), inner)
 
 
 def aunder(
-    policies: Sequence[Policy], scope: Scope, perform: AsyncPerform, effect: Effect
+    policies: Sequence[Policy], scope: Scope, handle: AsyncHandle, effect: Effect
 ) -> AsyncWork:
     """Does the same under asyncio."""
     if not policies:
-        return perform(effect)
-    inner = partial(aunder, policies[1:], scope, perform)
+        return handle(effect)
+    inner = partial(aunder, policies[1:], scope, handle)
     return adrive(policies[0](effect, scope), inner)

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import contextvars
-import inspect
-import itertools
-import threading
 import time
 from collections import deque
 from concurrent.futures import Future
 from contextlib import closing
+from functools import partial
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Self
 
 from sanderling._daemons import DaemonPool
 from sanderling._warn import capture_warnings
-from sanderling.errors import AgentGenerationError, AgentInterruptedError
+from sanderling.errors import AgentInterruptedError, AgentStoppedError
 from sanderling.loop import (
     CallTool,
     CheckAnswer,
@@ -28,59 +26,67 @@ from sanderling.loop import (
     Outcome,
     Together,
 )
-from sanderling.messages import agglomerate_stream_deltas
 from sanderling.sandbox import CodeResult, Printed, ToolRequest
 
-from ._control import CAN_BREAK, listen
-from ._delegates import Delegate
-from ._drivers import drive
-from ._policies import Consult, under
-from ._services import Services, as_reply, invoked, tool_failure
+from ._children import ChildRunTool
+from ._context import RunContext, as_coroutine, is_awaitable, tool_failure
+from ._drivers import Done, drive
+from ._model_calls import ModelCalls
+from ._own_methods import own_call
+from ._policies import CallHost, under
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable
 
     from sanderling.loop import Event
-    from sanderling.messages import ChatMessage, ChatMessageStreamDelta
     from sanderling.sandbox import Interpreter
 
-    from ._drivers import Performance
+    from ._drivers import Performance, Work
 
 
 _MOST_THREADS = 32
 
+_NOT_BROKEN_OFF = (Now, Notify)  # callbacks are the caller's own
 
-class Performer:
-    """Performs the effects of one run; `perform` is what `drive` wants.
 
-    Everything runs in the thread that drives, tools included, as long as one call is outstanding:
-    what is bound to a thread (SQLite connections, browsers, GUIs) works. Calls that are asked for
-    together run in a pool, with copies of the context variables.
+class EffectHandler:
+    """Carries out the effects of one run; `handle` is what `drive` wants.
+
+    Tools run in the thread that drives, as long as one call is outstanding: what is bound to a
+    thread (SQLite connections, browsers, GUIs) works. Calls that are asked for together run in a
+    pool, with copies of the context variables. The model is asked beside that thread, so that the
+    wait for it can end at any time: in one thread all along, or on the private event loop where it
+    is a client of a server.
 
     Args:
-        services: What to use.
-        max_threads: How many calls may run together; 32 by default.
+        context: What to use.
     """
 
-    def __init__(self, services: Services, max_threads: int | None = None) -> None:
-        self._services = services
-        self._max_threads = max_threads
+    def __init__(self, context: RunContext) -> None:
+        self._context = context
+        self._scope = context.scope
+        self._policies = context.all_policies
+        self._policy_scope = context.policy_scope
+        self._calls_directly = not self._policies and not context.has_own_calls
+        self._model_calls = ModelCalls(context)
         self._pool: DaemonPool | None = None
-        self._control = services.control
-        self._policies = services.all_policies
-        self._scope = services.scope
-        listen()
 
-    def perform(self, effect: Effect) -> Performance:
-        """Carries one effect out, under the policies of the run, until that is stopped.
-
-        Yields:
-            The events on the way.
-
-        Returns:
-            The reply.
-        """
-        return self._control.guard(self._perform, effect)
+    def handle(self, effect: Effect) -> Work:
+        """Carries one effect out, under the policies of the run, until that is cancelled."""
+        if isinstance(effect, _NOT_BROKEN_OFF):
+            return self._within_policies(effect)
+        scope = self._scope
+        scope.check()
+        try:
+            # This is the way to the model: one call less than by `_within_policies`.
+            work = self._within_policies(effect) if self._policies else self._carry_out(effect)
+        except Exception:
+            scope.check()  # whatever it was, it comes from being cancelled
+            raise
+        if not isinstance(work, Done):
+            return scope.guarded(work)
+        scope.check()
+        return work
 
     def __enter__(self) -> Self:
         return self
@@ -88,122 +94,118 @@ class Performer:
     def __exit__(self, kind: type[BaseException] | None, error: object, traceback: object) -> None:
         if kind is not None and not issubclass(kind, Exception | GeneratorExit):
             # Ctrl-C: whatever the calls in the pool have begun, such as other runs, ends as well.
-            self._control.stop(AgentInterruptedError("The run was interrupted."))
+            self._scope.cancel(AgentInterruptedError("The run was interrupted."))
         self.close()
 
     def close(self) -> None:
-        """Ends the pool; calls in progress are waited for, unless the run was stopped.
+        """Ends the threads; calls in progress are waited for, unless the run was cancelled.
 
         Then those that cannot be ended are left behind, in threads that nobody waits for.
         """
+        self._model_calls.close()
         if self._pool is not None:
-            self._pool.shutdown(wait=not self._control.stopped, cancel_futures=True)
+            self._pool.shutdown(wait=not self._scope.cancelled, cancel_futures=True)
             self._pool = None
 
-    def _perform(self, effect: Effect) -> Performance:
-        return under(self._policies, self._scope, self._carry_out, effect)
+    def _within_policies(self, effect: Effect) -> Work:
+        return under(self._policies, self._policy_scope, self._carry_out, effect)
 
-    def _carry_out(self, effect: Effect) -> Performance:
+    def _carry_out(self, effect: Effect) -> Work:
         match effect:
+            case Generate(stream=True):
+                return self._model_calls.stream(effect)
             case Generate():
-                return (yield from self._generate(effect))
-            case ExecuteCode():
-                return (yield from self._execute(effect))
-            case CallTool():
-                return (yield from self._call(effect))
+                return Done(self._model_calls.generate(effect))
+            case Together(effects=(call,)) if self._calls_directly and not self._is_child(call):
+                return Done([self._outcome(self._context.with_state(call))])
             case Together():
-                return (yield from self._together(effect))
-            case CheckAnswer() | Notify() if self._services.is_settled(effect):
-                return None
+                return self._together(effect)
+            case ExecuteCode():
+                return self._execute(effect)
+            case CallTool() if self._context.has_own_calls:
+                return drive(own_call(self._context, effect), self._carry_out)
+            case CallTool():
+                if self._is_child(effect):
+                    return self._call_child(effect)
+                return Done(self._call(effect))
+            case CheckAnswer() | Notify() if self._context.is_settled(effect):
+                return Done(None)
             case CheckAnswer():
-                return (yield from drive(self._services.complaint(effect), self._carry_out))
+                return drive(self._context.complaint(effect), self._carry_out)
             case Notify():
-                # Callbacks are the caller's own: they are not broken off.
-                return (yield from drive(self._services.told(effect), _told))
-            case Consult():
-                return self._control.call(lambda: _finished(effect.function()))
+                return drive(self._context.run_callbacks(effect), _call_back)
+            case CallHost():
+                return Done(self._finished(effect.function))
             case Now():
-                return time.time()
-        raise TypeError(f"nobody knows how to carry out {effect!r}")
+                return Done(time.time())
+        raise TypeError(f"there is no way to carry out {effect!r}")
 
-    def _generate(self, effect: Generate) -> Performance:
-        messages, options = self._services.request(effect)
+    def _is_child(self, call: CallTool) -> bool:
+        return isinstance(self._context.tools.get(call.name), ChildRunTool)
+
+    def _outcome(self, call: CallTool) -> Outcome:
         try:
-            if not effect.stream:
-                with capture_warnings(self._services.warned):
-                    return self._reply(messages, options)
-            for attempt in itertools.count(1):
-                deltas: list[ChatMessageStreamDelta] = []
-                try:
-                    with closing(self._stream(messages, options)) as stream:
-                        while (delta := self._next(stream)) is not None:
-                            deltas.append(delta)
-                            yield delta
-                    return agglomerate_stream_deltas(deltas)
-                except AgentGenerationError as error:
-                    if not deltas:  # the model has asked again as often as it may
-                        raise
-                    yield self._services.asked_again(error, attempt)
+            return Outcome(self._call(call))
+        except AgentStoppedError:
+            raise
         except Exception as error:
-            raise self._services.generation_error(error) from error
+            return Outcome(error=error)
 
-    def _reply(self, messages: Sequence[ChatMessage], options: dict[str, Any]) -> ChatMessage:
-        model = self._services.model
-        if _breakable():
-            return as_reply(model, self._control.call(lambda: model.generate(messages, **options)))
-        from sanderling._bridge import wait_for
-
-        reply = self._control.call(lambda: wait_for(model.agenerate(messages, **options)))
-        return as_reply(model, reply)
-
-    def _stream(self, messages: Sequence[ChatMessage], options: dict[str, Any]) -> Any:
-        model = self._services.model
-        if _breakable():
-            return model.generate_stream(messages, **options)
-        from sanderling.models._twins import iterate
-
-        deltas: Iterator[ChatMessageStreamDelta] = iterate(
-            model.agenerate_stream(messages, **options)
-        )
-        return deltas
-
-    def _next(self, stream: Any) -> Any:
-        with capture_warnings(self._services.warned):
-            return self._control.call(lambda: next(stream, None))
-
-    def _call(self, effect: CallTool) -> Performance:
-        services = self._services
-        tool, arguments = services.find(effect)
+    def _call(self, effect: CallTool) -> object:
+        tool, arguments = self._context.find(effect)
         try:
-            if not isinstance(tool, Delegate):
-                return self._control.call(lambda: invoked(tool, arguments))
-            errand = tool.begin(arguments, services)
-            try:
-                with closing(errand.events()) as events:
-                    for event in events:
-                        yield services.nested(event, effect, errand.path)
-            finally:
-                services.spend(errand.usage)
-            return errand.report()
-        except Exception as error:
-            if services.is_ended_by(error):
+            return self._finished(partial(tool.begin, arguments), tool.name)
+        except (Exception, SystemExit, GeneratorExit) as error:
+            if isinstance(error, Exception) and self._context.is_ended_by(error):
                 raise
             raise tool_failure(effect.name, error) from error
 
+    def _call_child(self, effect: CallTool) -> Performance:
+        context = self._context
+        tool, arguments = context.find(effect)
+        if not isinstance(tool, ChildRunTool):
+            raise TypeError(f"{tool.name!r} starts no run")
+        try:
+            with closing(tool.start(arguments, context)) as run:
+                for event in run:
+                    yield context.event_of_child(event, effect, run.path)
+                return tool.report(run)
+        except Exception as error:
+            if context.is_ended_by(error):
+                raise
+            raise tool_failure(effect.name, error) from error
+
+    def _finished(self, function: Callable[[], object], name: str = "") -> object:
+        """Calls what may block, and waits for what it returns if that is awaitable."""
+
+        def warn() -> None:
+            self._context.warn_of_waiting(name)
+
+        self._scope.add(warn)
+        try:
+            value = function()
+        finally:
+            self._scope.remove(warn)
+        if not is_awaitable(value):
+            return value
+        from sanderling._bridge import start
+
+        return self._scope.result_of(start(as_coroutine(value)))
+
     def _together(self, effect: Together) -> Performance:
-        calls = [self._services.with_state(call) for call in effect.effects]
+        calls = [self._context.with_state(call) for call in effect.effects]
         if len(calls) == 1:
             return [(yield from self._attempt(calls[0]))]
         inbox: SimpleQueue[Event | Future[Outcome] | None] = SimpleQueue()
-        with self._control.waking(lambda: inbox.put(None)):
+        with self._scope.on_cancel(lambda: inbox.put(None)):
             attempts = [self._attempt(call) for call in calls]
-            futures = [self._submit(self._collected, one, inbox.put) for one in attempts]
+            futures = [self._submit(self._collected, attempt, inbox.put) for attempt in attempts]
             for future in futures:
                 future.add_done_callback(inbox.put)
             missing = len(futures)
             while missing:
                 item = inbox.get()
-                self._control.check()
+                self._scope.check()
                 if isinstance(item, Future):
                     item.result()  # one that must end the run does so now
                     missing -= 1
@@ -212,23 +214,23 @@ class Performer:
         return [future.result() for future in futures]
 
     def _execute(self, effect: ExecuteCode) -> Performance:
-        interpreter = self._services.interpreter()
-        with capture_warnings(self._services.warned):
-            interpreter.open()
+        interpreter = self._context.interpreter()
         waiting: list[Future[None]] = []
-        told: deque[Event] = deque()
+        events: deque[Event] = deque()
         with (
-            self._control.waking(interpreter.interrupt),
             closing(interpreter.execute(effect.code)) as execution,
+            self._scope.on_cancel(interpreter.interrupt),
         ):
+            with capture_warnings(self._context.settings.warned):
+                interpreter.open()
             while True:
                 try:
                     event = next(execution)
                 except StopIteration as done:
                     result: CodeResult = done.value
                     break
-                while told:
-                    yield told.popleft()
+                while events:
+                    yield events.popleft()
                 match event:
                     case Printed():
                         yield CodeOutputDelta(event.text)
@@ -236,57 +238,43 @@ class Performer:
                         yield from self._answer(interpreter, event)
                     case ToolRequest():
                         answer = self._answer(interpreter, event)
-                        waiting.append(self._submit(self._collected, answer, told.append))
+                        waiting.append(self._submit(self._collected, answer, events.append))
         # The step is over: nobody waits for calls that have not begun.
         for future in [future for future in waiting if not future.cancel()]:
             future.result()
-        yield from told
+        yield from events
         return result
 
     def _attempt(self, call: CallTool) -> Performance:
-        return drive(self._services.attempt(call), self._perform)
+        return drive(self._context.attempt(call), self._within_policies)
 
     def _answer(self, interpreter: Interpreter, request: ToolRequest) -> Performance:
-        return drive(self._services.answer(interpreter, request), self._perform)
+        return drive(self._context.answer(interpreter, request), self._within_policies)
 
     def _collected(self, performance: Performance, tell: Callable[[Event], object]) -> Any:
         """Carries a performance out in a thread of the pool; its events go to `tell`."""
-        driven = self._control.driven(performance)
+        guarded = self._scope.guarded(performance)
         while True:
             try:
-                event = next(driven)
+                event = next(guarded)
             except StopIteration as done:
                 return done.value
             tell(event)
 
     def _submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
         if self._pool is None:
-            self._pool = DaemonPool(self._max_threads or _MOST_THREADS, "sanderling-tool")
+            most = self._context.settings.max_tool_threads or _MOST_THREADS
+            self._pool = DaemonPool(most, "sanderling-tool")
         return self._pool.submit(contextvars.copy_context().run, function, *args)
 
 
-def _breakable() -> bool:
-    """Returns whether a stopped run can break off whatever this thread waits for.
-
-    Where it cannot, models are asked through the private event loop, where they can be cancelled.
-    """
-    return CAN_BREAK and threading.current_thread() is threading.main_thread()
-
-
-def _told(effect: Effect) -> Performance:
-    """Carries out what tells callbacks of a step."""
-    yield from ()
-    if not isinstance(effect, Consult):
+def _call_back(effect: Effect) -> Done:
+    """Carries out what calls the callbacks of a step."""
+    if not isinstance(effect, CallHost):
         raise TypeError(f"callbacks ask for nothing but to be called, not for {effect!r}")
-    return _finished(effect.function())
-
-
-def _finished(value: Any) -> Any:
-    if not inspect.isawaitable(value):
-        return value
+    value = effect.function()
+    if not is_awaitable(value):
+        return Done(value)
     from sanderling._bridge import wait_for
 
-    async def finish() -> Any:
-        return await value
-
-    return wait_for(finish())
+    return Done(wait_for(as_coroutine(value)))

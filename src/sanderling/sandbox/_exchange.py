@@ -79,6 +79,7 @@ class Exchange:
         """Whether nothing was to be read when that was last looked at: see `is_full`."""
         self._steps = itertools.count(1)
         self._interrupts = 0  # that the step was sent
+        self._is_interrupted_early = False
         self._late = False  # whether one of them may reach the kernel after the step
 
     def follow(self, other: Exchange) -> None:
@@ -119,11 +120,17 @@ class Exchange:
             self._watch_clock()
         self._say(buffers)
 
+    def expect_step(self) -> None:
+        """Prepares for a step: an interrupt from now on ends it, even before its code begins."""
+        with self.lock:
+            self._is_interrupted_early = False
+
     def interrupt(self) -> None:
         """Ends the step in progress, from any thread."""
         with self.lock:
             link = self._resources.link
             if link is None or not self._session.running:
+                self._is_interrupted_early = True
                 return
             self._clock.interrupted()
             self._interrupts += 1
@@ -208,6 +215,8 @@ class Exchange:
         if copyable is not None:
             self._resources.checkpoint.before_step(copyable, wire.send)
         wire.send(buffers)
+        if self._is_interrupted_early:
+            self.interrupt()
 
     def _new_watch(self) -> StepWatch:
         backend = self._resources.backend

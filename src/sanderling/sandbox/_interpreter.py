@@ -194,7 +194,7 @@ class Interpreter(Protocol):
         """
 
     def interrupt(self) -> None:
-        """Ends the step in progress, from any thread."""
+        """Ends the step in progress, from any thread: from when `execute` was called."""
 
     def close(self) -> None:
         """Ends the sandbox and removes its work folder. May be called again."""

@@ -236,6 +236,10 @@ class RemoteInterpreter:
 
     def execute(self, code: str) -> Generator[ToolRequest | Printed, None, CodeResult]:
         """Runs one step in the calling thread. See `Interpreter.execute`."""
+        self._exchange.expect_step()
+        return self._steps_of(code)
+
+    def _steps_of(self, code: str) -> Generator[ToolRequest | Printed, None, CodeResult]:
         with self._claimed():
             wire = self._open()
             with wire.driven():
@@ -258,6 +262,7 @@ class RemoteInterpreter:
 
     async def aexecute(self, code: str) -> AsyncGenerator[ToolRequest | Printed | CodeResult, None]:
         """Runs one step under asyncio. See `Interpreter.aexecute`."""
+        self._exchange.expect_step()
         with self._claimed():
             wire = await self._aopen()
             await self._asettle()

@@ -147,6 +147,14 @@ class Tool(BaseTool):
         result = self._run(arguments)
         return _wait_for(_finish(result)) if _is_pending(result) else result
 
+    def begin(self, arguments: Mapping[str, object]) -> object:
+        """Calls the tool in this thread, with arguments that `validate_arguments` returned.
+
+        Returns:
+            The result; an awaitable where the tool is async.
+        """
+        return self._run(arguments)
+
     async def ainvoke(self, arguments: Mapping[str, object]) -> object:
         """Runs the tool as `acall` does, with arguments that `validate_arguments` returned."""
         if self.is_async:

@@ -137,6 +137,18 @@ def test_an_interrupt_ends_a_step_that_waits_for_a_tool(start: Callable[..., Dri
     assert Driven(python, "async").value("kept") == 1
 
 
+def test_an_interrupt_before_the_code_has_begun_ends_the_step(
+    start: Callable[..., Driven],
+) -> None:
+    python = start(timeout_seconds=60)
+    execution = python.interpreter.execute("while True: pass")
+    python.interpreter.interrupt()
+    with pytest.raises(StopIteration) as end:
+        next(execution)
+    assert str(end.value.value.error).startswith("The step was interrupted.")
+    assert python.value("1") == 1
+
+
 def test_an_interrupt_between_steps_does_nothing(python: Driven) -> None:
     python.interpreter.interrupt()
     assert python.value("1") == 1

@@ -65,6 +65,7 @@ class InProcessInterpreter:
         self._finalizer: weakref.finalize[Any, Any] | None = None
         self._lock = threading.Lock()  # of the two below
         self._running = False
+        self._is_interrupted_early = False
         self._closed = False
 
     @property
@@ -112,11 +113,16 @@ class InProcessInterpreter:
 
     def interrupt(self) -> None:
         """Ends the step in progress, from any thread."""
+        self._is_interrupted_early = True  # if it has not begun yet
         if (worker := self._worker) is not None:
             worker.interrupt()
 
     def execute(self, code: str) -> Generator[ToolRequest | Printed, None, CodeResult]:
         """Runs one step; the calling thread waits. See `Interpreter.execute`."""
+        self._is_interrupted_early = False
+        return self._steps_of(code)
+
+    def _steps_of(self, code: str) -> Generator[ToolRequest | Printed, None, CodeResult]:
         inbox: queue.SimpleQueue[Event] = queue.SimpleQueue()
         with self._started(code, inbox.put) as step:
             try:
@@ -138,6 +144,7 @@ class InProcessInterpreter:
 
     async def aexecute(self, code: str) -> AsyncGenerator[ToolRequest | Printed | CodeResult, None]:
         """Runs one step, under asyncio. See `Interpreter.aexecute`."""
+        self._is_interrupted_early = False
         inbox: asyncio.Queue[Event] = asyncio.Queue()
         loop = asyncio.get_running_loop()
 
@@ -188,6 +195,8 @@ class InProcessInterpreter:
             clock, limits = StepClock(self._timeout, _GRACE), StepLimits(self._timeout)
             step = Step(next(self._steps), code, post, clock, limits)
             self._worker.start(step)
+            if self._is_interrupted_early:
+                self._worker.interrupt()
             yield step
         finally:
             self._release()

@@ -8,16 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sanderling import sandbox
+from sanderling._arguments import require_list
 from sanderling.errors import SandboxError
-
-from ._parts import listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from sanderling.sandbox import Incoming, WorkFile, WorkFiles
+    from sanderling.sandbox import Incoming, WorkFile
 
-    from ._conversation import Conversation
+    from ._session import Session
 
 FilePath = str | os.PathLike[str]
 _MOST_NAMED = 5
@@ -27,11 +26,9 @@ class RunFiles:
     """Takes files into a run and out of it.
 
     Args:
-        conversation: That of the run.
-        tell: Shows the user a line.
+        session: That of the run.
         files: Paths of what is to be there.
         keep: The folder that gets what the code has written.
-        door: Returns the files of the sandbox.
 
     Raises:
         OSError: A file is not there or may not be read, or the folder cannot be made.
@@ -42,21 +39,23 @@ class RunFiles:
 
     def __init__(
         self,
-        conversation: Conversation,
-        tell: Callable[[str], object],
+        session: Session,
         files: Sequence[FilePath] | None,
         keep: FilePath | None,
-        door: Callable[[], WorkFiles],
     ) -> None:
-        self._conversation = conversation
-        self._tell = tell
+        self._session = session
+        self.inform: Callable[[str], object] | None = None
+        """Called with what the user should know."""
+        self.are_awaited = files is not None
+        """Whether files are still to be brought."""
+        self._is_gathered = False
         self._incoming: Incoming | None = None
         self._keep = None if keep is None else keep_folder(keep)
         self.written: tuple[WorkFile, ...] = ()
         """What the code has written, once the run has ended."""
         if files is not None or self._keep is not None:
-            self._incoming = sandbox.incoming_files(listed("files", files))
-            door().check(self._incoming)
+            self._incoming = sandbox.incoming_files(require_list("files", files))
+            session.interpreter().work_files.check(self._incoming)
         if self._keep is not None:
             self._keep.mkdir(parents=True, exist_ok=True)
 
@@ -72,28 +71,36 @@ class RunFiles:
 
     def bring(self) -> None:
         """Puts the files that come with the task where the code finds them."""
-        if self._incoming is not None and self._conversation.interpreter is not None:
-            self._conversation.interpreter.work_files.bring(self._incoming)
+        self.are_awaited = False
+        if self._incoming is not None:
+            self._session.interpreter().work_files.bring(self._incoming)
 
     def gather(self) -> None:
-        """Looks what the code has written; keeps it, or tells the user that it is left behind."""
-        if (interpreter := self._conversation.interpreter) is None:
+        """Looks, once, what the code has written; keeps it, and tells the user."""
+        if self._is_gathered:
             return
+        self._is_gathered = True
+        line = self._gathered()
+        if line and self.inform is not None:
+            self.inform(line)
+
+    def _gathered(self) -> str:
+        if (interpreter := self._session.open_interpreter) is None:
+            return ""
         try:
             self.written = interpreter.work_files.written()
         except SandboxError:  # it has no files that can be reached: no run with `keep` begins then
-            return
+            return ""
         if not self.written:
-            return
+            return ""
         if self._keep is not None:
-            self._kept(self._keep)
-            return
-        self._tell(
+            return self._kept(self._keep)
+        return (
             f"{_counted(self.written)} left in the sandbox, and end{_s(self.written)} with it: "
             f'{_named(self.written)}. run(..., keep_files="folder") keeps what the code writes.'
         )
 
-    def _kept(self, folder: Path) -> None:
+    def _kept(self, folder: Path) -> str:
         try:
             failures = sandbox.keep_files(self.written, folder)
         except OSError as error:
@@ -106,8 +113,8 @@ class RunFiles:
                 RuntimeWarning,
                 stacklevel=2,
             )
-        else:
-            self._tell(f"{_counted(self.written)} kept in {folder}: {_named(self.written)}.")
+            return ""
+        return f"{_counted(self.written)} kept in {folder}: {_named(self.written)}."
 
 
 def keep_folder(keep: object) -> Path:

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from sanderling._arguments import at_least_one
 from sanderling.console import RunPrinter
 from sanderling.loop import ToolAction
+from sanderling.messages import ChatMessage, ChatMessageToolCall, ChatMessageToolCallFunction
+from sanderling.models import Model
 from sanderling.tools.toolbox import TOOL_MAPPING
 
-from ._base import MultiStepAgent
-from ._by_hand import aplayed, played
-from ._parts import at_least_one
+from ._agent import MultiStepAgent
 from ._prompts import render
-from ._reading import parser_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+    from collections.abc import AsyncGenerator, Callable, Generator
 
     from sanderling.loop import Action, Event
     from sanderling.memory import ActionStep
-    from sanderling.messages import ChatMessage
-    from sanderling.models import Model
     from sanderling.tools import Tool
 
+    from ._definition import ToolParser
     from ._prompts import PromptTemplates
 
 
@@ -85,13 +85,13 @@ class ToolCallingAgent(MultiStepAgent):
             AgentParsingError: The message calls no tool.
             AgentExecutionError: A call failed.
         """
-        return played(self._workbench(), chat_message, memory_step)
+        return self._manual().play(chat_message, memory_step)
 
     def aprocess_tool_calls(
         self, chat_message: ChatMessage, memory_step: ActionStep
     ) -> AsyncGenerator[Event, None]:
         """Does what `process_tool_calls` does, under asyncio."""
-        return aplayed(self._workbench(), chat_message, memory_step)
+        return self._manual().aplay(chat_message, memory_step)
 
     def _base_tools(self) -> list[Tool]:
         return [ready() for ready in TOOL_MAPPING.values()]
@@ -101,7 +101,7 @@ class ToolCallingAgent(MultiStepAgent):
 
     def _action(self) -> Action:
         return ToolAction(
-            (*self.tools, *self._delegates),
+            (*self.tools, *self._agent_tools),
             name_key=self.model.tool_name_key,
             arguments_key=self.model.tool_arguments_key,
             options={} if self.grammar is None else {"grammar": self.grammar},
@@ -111,5 +111,25 @@ class ToolCallingAgent(MultiStepAgent):
                 for name, tool in self.tools.items()
                 if tool.output_type in ("image", "audio")
             },
-            parse=parser_of(self.model, self.tool_parser),
+            parse=_parser_of(self.model, self.tool_parser),
         )
+
+
+def _parser_of(
+    model: Model, tool_parser: ToolParser | None
+) -> Callable[[ChatMessage], list[ChatMessageToolCall]] | None:
+    """Returns what reads the calls of a reply: the agent's parser, the model's own, or nothing."""
+    if tool_parser is not None:
+        return lambda reply: _calls(tool_parser(reply.text))
+    if type(model).parse_tool_calls is not Model.parse_tool_calls:
+        return lambda reply: model.parse_tool_calls(reply).tool_calls or []
+    return None
+
+
+def _calls(read: Any) -> list[ChatMessageToolCall]:
+    if isinstance(read, Sequence) and read and not isinstance(read[0], str):
+        return [call for each in read for call in _calls(each)]
+    if isinstance(read, ChatMessageToolCall):
+        return [read]
+    name, arguments = read[0], read[1] if len(read) > 1 else {}
+    return [ChatMessageToolCall(ChatMessageToolCallFunction(arguments, name), id="")]

@@ -9,27 +9,28 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, cast
 
+from sanderling._arguments import require_list
 from sanderling.console import RunPrinter
 from sanderling.loop import MAX_LOGS, CodeAction, CodeTags
+from sanderling.runtime import Sandbox
 from sanderling.sandbox import BASE_BUILTIN_MODULES, ToolSpec
 
-from ._base import MultiStepAgent
-from ._given import check_variables
-from ._governance import with_memory
-from ._parts import listed
+from ._agent import MultiStepAgent
+from ._policies import with_memory
 from ._prompts import render
+from ._validation import check_variables, defines
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from sanderling.loop import Action
+    from sanderling.memory import AgentMemory
     from sanderling.messages import ImageSource
     from sanderling.models import Model
-    from sanderling.sandbox import Interpreter, PythonExecutor
+    from sanderling.runtime import FilePath, Session
+    from sanderling.sandbox import PythonExecutor
     from sanderling.tools import Tool
 
-    from ._conversation import Conversation
-    from ._files import FilePath
     from ._prompts import PromptTemplates
 
 # Where code runs by default: a locked process, or the first place with walls that works here.
@@ -110,7 +111,7 @@ class CodeAgent(MultiStepAgent):
         if use_structured_outputs_internally:
             self._templates_name = "structured_code_agent"
         self.use_structured_outputs_internally = use_structured_outputs_internally
-        self.additional_authorized_imports: list[str] = listed(
+        self.additional_authorized_imports: list[str] = require_list(
             "additional_authorized_imports", additional_authorized_imports
         )
         super().__init__(
@@ -129,7 +130,7 @@ class CodeAgent(MultiStepAgent):
         self.executor_kwargs = dict(executor_kwargs or {})
         self.max_print_outputs_length = max_print_outputs_length
         if keep_files is not None:
-            from ._files import keep_folder
+            from sanderling.runtime import keep_folder
 
             self.keep_files = str(keep_folder(keep_files))
         self.executor = executor
@@ -142,7 +143,7 @@ class CodeAgent(MultiStepAgent):
                     "by itself: use one of Sanderling's executors, or executor_type="
                 )
         self._tags = self._chosen_tags(code_block_tags)
-        if executor is None and type(self).create_python_executor is _create_python_executor:
+        if executor is None and not self._makes_own_executor:
             self.create_python_executor().cleanup()  # starts nothing: tells now what cannot work
 
     @property
@@ -171,10 +172,14 @@ class CodeAgent(MultiStepAgent):
         }
 
     @property
+    def _makes_own_executor(self) -> bool:
+        return defines(self, "create_python_executor", CodeAgent)
+
+    @property
     def _has_parallel(self) -> bool:
         """Whether code surely has the function `parallel`; executors of others need not have it."""
         if self.executor is None:
-            return type(self).create_python_executor is _create_python_executor
+            return not self._makes_own_executor
         from sanderling.sandbox import InterpreterExecutor
 
         return isinstance(self.executor, InterpreterExecutor)
@@ -183,8 +188,7 @@ class CodeAgent(MultiStepAgent):
     def _is_shut_off(self) -> bool:
         """Whether code surely reaches nothing but its work folder and the tools."""
         if self.executor is None:
-            ours = type(self).create_python_executor is _create_python_executor
-            return ours and self.executor_type in _SHUT_OFF
+            return not self._makes_own_executor and self.executor_type in _SHUT_OFF
         from sanderling.sandbox import DockerExecutor, LocalPythonExecutor, WasmExecutor
 
         return isinstance(self.executor, LocalPythonExecutor | DockerExecutor | WasmExecutor)
@@ -221,9 +225,7 @@ class CodeAgent(MultiStepAgent):
     @property
     def python_executor(self) -> PythonExecutor:
         """What runs the code of the conversation: with its variables, and with the tools."""
-        conversation = self._current
-        self._interpreter(conversation)
-        return cast("PythonExecutor", conversation.executor)
+        return cast("PythonExecutor", self._current.sandbox().executor)
 
     def create_python_executor(self) -> PythonExecutor:
         """Makes what runs the code of one conversation. Subclasses may make something else."""
@@ -242,49 +244,39 @@ class CodeAgent(MultiStepAgent):
         if cleanup is not None:
             cleanup()
 
-    def _given(
-        self,
-        images: Sequence[ImageSource] | None,
-        additional_args: Mapping[str, Any] | None,
+    def check_inputs(
+        self, images: Sequence[ImageSource] | None, variables: Mapping[str, Any] | None
     ) -> list[ImageSource]:
-        check_variables(additional_args, {*self.tools, *self._delegates})
-        return super()._given(images, additional_args)
+        """Checks what comes with a task; returns the images. See `Definition`."""
+        check_variables(variables, {*self.tools, *self._agent_tools})
+        return super().check_inputs(images, variables)
 
-    def _check_place(self, conversation: Conversation) -> None:
-        if conversation.interpreter is not None or self.executor is not None:
+    def check_place(self, session: Session) -> None:
+        """Looks for what a run will need, and has it start. See `Definition`."""
+        if self.executor is not None or session.open_interpreter is not None:
             return
         from sanderling.sandbox import InterpreterExecutor
 
-        self._interpreter(conversation)
-        if isinstance(conversation.executor, InterpreterExecutor):
-            conversation.executor.check()
-            conversation.executor.start_soon()
+        executor = session.sandbox().executor
+        if isinstance(executor, InterpreterExecutor):
+            executor.check()
+            executor.start_soon()
 
-    def _interpreter(self, conversation: Conversation) -> Interpreter:
-        if conversation.interpreter is None:
-            from sanderling.sandbox import interpreter_of
+    def create_sandbox(self, memory: AgentMemory) -> Sandbox:
+        """Makes the place where the code of a session runs, with the tools. See `Definition`."""
+        from sanderling.sandbox import interpreter_of
 
-            conversation.shared = self.executor is not None
-            conversation.executor = self.executor or self.create_python_executor()
-            mine = with_memory(self.tools, conversation.memory)
-            callables: dict[str, Any] = {**mine, **self._delegates}
-            specs = [
-                *(ToolSpec.of(t.name, t.signature, t.description) for t in self.tools.values()),
-                *(
-                    ToolSpec.of(one.name, one.code_signature, one.description)
-                    for one in self._delegates.values()
-                ),
-            ]
-            conversation.interpreter = interpreter_of(conversation.executor, specs, callables)
-        unsent = {
-            name: value
-            for name, value in conversation.state.items()
-            if name not in conversation.sent or conversation.sent[name] is not value
-        }
-        if unsent:
-            conversation.interpreter.set_variables(unsent)
-            conversation.sent.update(unsent)
-        return conversation.interpreter
+        executor = self.executor or self.create_python_executor()
+        specs = [
+            *(ToolSpec.of(t.name, t.signature, t.description) for t in self.tools.values()),
+            *(
+                ToolSpec.of(tool.name, tool.code_signature, tool.description)
+                for tool in self._agent_tools.values()
+            ),
+        ]
+        callables = {**with_memory(self.tools, memory), **self._agent_tools}
+        interpreter = interpreter_of(executor, specs, callables)
+        return Sandbox(executor, interpreter, is_shared=self.executor is not None)
 
     def _printer(self) -> RunPrinter:
         return RunPrinter(self.logger, code_marks=[self._tags.opening])
@@ -297,7 +289,6 @@ class CodeAgent(MultiStepAgent):
         return CodeTags() if given is None else _pair_of_tags(given)
 
 
-_create_python_executor = CodeAgent.create_python_executor
 _SHUT_OFF = ("auto", "docker", "local", "wasm")
 
 

@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from inspect import Parameter, Signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sanderling import sandbox
+from sanderling._arguments import require_list
 from sanderling.errors import AgentToolCallError
 from sanderling.messages import ImagePart
-from sanderling.runtime import Delegate
+from sanderling.runtime import ChildRunTool
 
+from ._managed_agent import ManagedAgent
 from ._prompts import render
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-    from sanderling.loop import Event
     from sanderling.memory import AgentMemory
-    from sanderling.messages import TokenUsage
-    from sanderling.runtime import Services
+    from sanderling.runtime import Run, RunContext
 
-    from ._base import MultiStepAgent
-    from ._course import Course
+    from ._agent import MultiStepAgent
 
 MAX_SUMMARY_MESSAGE = 1_000
 """Characters of a message that a summary of the work keeps."""
@@ -32,7 +29,7 @@ MAX_SUMMARY_MESSAGE = 1_000
 _ADDRESSES = ("https://", "http://", "data:image/")
 
 
-class ManagedAgentTool(Delegate):
+class AgentTool(ChildRunTool):
     """An agent as something that can be called.
 
     Each call is a run of its own, with a memory and a sandbox of its own: the agent is only its
@@ -98,7 +95,7 @@ class ManagedAgentTool(Delegate):
         return super().bind(args, _with_task(kwargs))
 
     def validate_arguments(self, arguments: object) -> dict[str, object]:
-        """Returns arguments that `begin` can be called with. See `Tool.validate_arguments`."""
+        """Returns arguments that `start` can be called with. See `Tool.validate_arguments`."""
         if isinstance(arguments, Mapping):
             arguments = _with_task(arguments)
         elif isinstance(arguments, str):
@@ -106,79 +103,70 @@ class ManagedAgentTool(Delegate):
         return super().validate_arguments(arguments)
 
     def take_arguments(self, arguments: Mapping[str, object]) -> dict[str, object]:
-        """Returns arguments that `begin` can be called with. See `Tool.take_arguments`."""
+        """Returns arguments that `start` can be called with. See `Tool.take_arguments`."""
         return self.validate_arguments(arguments)
 
-    def begin(self, arguments: Mapping[str, Any], caller: Services) -> ManagedRun:
-        """Returns a run of the agent for one call. See `Delegate.begin`."""
+    def start(self, arguments: Mapping[str, Any], caller: RunContext) -> Run:
+        """Returns a run of the agent for one call. See `ChildRunTool.start`."""
         task = arguments["task"]
         if self._additional_prompting:
             task = f"{task}\n\n{self._additional_prompting}"
-        state, values = caller.run.state, arguments.get("additional_args") or {}
+        state, values = caller.state.state, arguments.get("additional_args") or {}
         if not isinstance(values, Mapping):
             raise AgentToolCallError(
                 f"The values for {self.name!r} are a dict by name, not a {type(values).__name__}."
             )
-        course = self.agent._errand(
-            briefing(self.agent, task),
-            [_shown(_looked_up(image, state)) for image in arguments.get("images") or ()],
-            {name: _looked_up(value, state) for name, value in values.items()},
-            caller,
+        return caller.run.start_child(
+            self.agent,
+            format_task(self.agent, task),
+            images=[_shown(_looked_up(image, state)) for image in arguments.get("images") or ()],
+            variables={name: _looked_up(value, state) for name, value in values.items()},
+            caller=caller,
         )
-        return ManagedRun(self.agent, course)
 
-
-class ManagedRun:
-    """One run of a managed agent. See `sanderling.runtime.Errand`."""
-
-    def __init__(self, agent: MultiStepAgent, course: Course) -> None:
-        self._agent = agent
-        self._course = course
-
-    @property
-    def path(self) -> str:
-        """The names of the agents, from the outermost one to the one that runs."""
-        return self._course.path
-
-    @property
-    def usage(self) -> TokenUsage:
-        """What the run has cost so far."""
-        return self._course.usage
-
-    def events(self) -> Generator[Event, None, None]:
-        """Runs in the calling thread."""
-        return self._course.events()
-
-    def aevents(self) -> AsyncGenerator[Event, None]:
-        """Runs under asyncio."""
-        return self._course.aevents()
-
-    def report(self) -> object:
+    def report(self, run: Run) -> object:
         """Returns what the manager is told."""
-        return report(self._agent, self._course.output, self._course.memory)
+        return format_answer(self.agent, run.output, run.memory)
 
 
-def delegates(agents: Sequence[MultiStepAgent]) -> dict[str, ManagedAgentTool]:
+def agent_tools(agents: object) -> dict[str, AgentTool]:
     """Returns what makes agents callable, by their names.
 
+    Args:
+        agents: A list of agents, or a dict with them as values.
+
     Raises:
+        TypeError: Something is no agent.
         ValueError: One has no name or no description, or two have one name.
     """
-    named: dict[str, ManagedAgentTool] = {}
-    for agent in agents:
-        one = ManagedAgentTool(agent)
-        if one.name in named:
-            raise ValueError(f"two managed agents are called {one.name!r}; rename one of them")
-        named[one.name] = one
+    named: dict[str, AgentTool] = {}
+    for agent in _as_agents(agents):
+        tool = AgentTool(agent)
+        if tool.name in named:
+            raise ValueError(f"two managed agents are called {tool.name!r}; rename one of them")
+        named[tool.name] = tool
     return named
 
 
-def briefing(agent: MultiStepAgent, task: str) -> str:
+def _as_agents(agents: object) -> list[MultiStepAgent]:
+    """Returns managed agents, those of the old kind as what they stand for."""
+    values = list(agents.values()) if isinstance(agents, Mapping) else agents
+    made = [
+        agent.as_agent() if isinstance(agent, ManagedAgent) else agent
+        for agent in require_list("managed_agents", values)
+    ]
+    for agent in made:
+        if not hasattr(agent, "run"):
+            raise TypeError(f"a managed agent must be an agent, not {type(agent).__name__}")
+    return made
+
+
+def format_task(agent: MultiStepAgent, task: str) -> str:
     """Returns a task as a managed agent is told it."""
     return render(agent.prompt_templates["managed_agent"]["task"], name=agent.name, task=task)
 
 
-def report(agent: MultiStepAgent, answer: object, memory: AgentMemory) -> object:
+def format_answer(agent: MultiStepAgent, answer: object, memory: AgentMemory) -> object:
     """Returns what the caller of a managed agent is told.
 
     Texts, numbers, and nothing at all come back within the report that the prompts describe. Any

@@ -12,7 +12,7 @@ from sanderling.messages import ChatMessage, ContentPart, ImagePart, MessageRole
 from ._prompts import render
 
 if TYPE_CHECKING:
-    from sanderling.loop import PlanRequest, Run
+    from sanderling.loop import PlanRequest, RunState
     from sanderling.tools import Tool
 
     from ._prompts import PlanningPromptTemplate
@@ -40,7 +40,7 @@ def planning(
     """
     resources = {"tools": tools, "managed_agents": managed_agents}
 
-    def plan(run: Run, request: PlanRequest) -> list[ChatMessage]:
+    def plan(run: RunState, request: PlanRequest) -> list[ChatMessage]:
         known = {"task": run.task, **resources}
         if request.is_first:
             text = render(templates["initial_plan"], answer_facts=request.facts, **known)
@@ -56,7 +56,7 @@ def planning(
             ),
         )
 
-    def facts(run: Run, request: PlanRequest) -> list[ChatMessage]:
+    def facts(run: RunState, request: PlanRequest) -> list[ChatMessage]:
         if request.is_first:
             return [_asked(run, render(templates["initial_facts"], task=run.task))]
         return _around(
@@ -68,7 +68,7 @@ def planning(
     return Planning(interval, plan, facts if "initial_facts" in templates else None, stream)
 
 
-def _asked(run: Run, text: str) -> ChatMessage:
+def _asked(run: RunState, text: str) -> ChatMessage:
     """Returns the question that stands alone, with the images of the task."""
     task = run.memory.steps[-1] if run.memory.steps else None
     images = task.task_images if isinstance(task, TaskStep) else None
@@ -76,7 +76,7 @@ def _asked(run: Run, text: str) -> ChatMessage:
     return ChatMessage(MessageRole.USER, parts)
 
 
-def _around(run: Run, before: str, after: str) -> list[ChatMessage]:
+def _around(run: RunState, before: str, after: str) -> list[ChatMessage]:
     """Puts what happened so far between two texts, in short: without plans and reasoning."""
     history = [
         message for step in run.memory.steps for message in step.to_messages(summary_mode=True)

@@ -12,18 +12,18 @@ from sanderling.models import MODEL_CLASSES, Model
 from sanderling.tools import FinalAnswerTool, as_tool
 from sanderling.tools.toolbox import TOOL_MAPPING
 
-from ._recall import RecallTool
+from ._recall_tool import RecallTool
 
 if TYPE_CHECKING:
     from sanderling.messages import JSONObject
     from sanderling.tools import Tool
 
-    from ._definition import Definition
+    from ._definition import AgentDefinition
 
-AgentT = TypeVar("AgentT", bound="Definition")
+AgentT = TypeVar("AgentT", bound="AgentDefinition")
 
 
-def _own_class(name: str) -> type[Definition] | None:
+def _own_class(name: str) -> type[AgentDefinition] | None:
     from sanderling import agents
 
     known = getattr(agents, name, None) if name in dir(agents) else None
@@ -37,7 +37,7 @@ _READY = {FinalAnswerTool.name, *TOOL_MAPPING}
 _ARGUMENTS = {"authorized_imports": "additional_authorized_imports"}
 
 
-def agent_form(agent: Definition) -> JSONObject:
+def agent_form(agent: AgentDefinition) -> JSONObject:
     """Returns the JSON form of an agent.
 
     What has no JSON form is left out with a warning; secrets are left out.
@@ -85,11 +85,17 @@ def tool_form(tool: Tool) -> JSONObject:
     }
 
 
-def agent_from(kind: type[AgentT], data: Mapping[str, Any], given: dict[str, Any]) -> AgentT:
+def agent_from(
+    kind: type[AgentT],
+    any_agent: type[AgentDefinition],
+    data: Mapping[str, Any],
+    given: dict[str, Any],
+) -> AgentT:
     """Makes the agent that `agent_form` described.
 
     Args:
         kind: Its class, or one above it.
+        any_agent: The class above those of managed agents.
         data: The form.
         given: Arguments of the constructor, which win over those of the form.
 
@@ -100,8 +106,6 @@ def agent_from(kind: type[AgentT], data: Mapping[str, Any], given: dict[str, Any
     form: object = data
     if not isinstance(form, Mapping):
         raise ValueError(f"the form of an agent is a dict, not a {type(form).__name__}")
-    from ._base import MultiStepAgent
-
     name = data.get("class")
     agent_class = kind if name is None else AGENT_CLASSES.find(name, kind)
     _check_form(agent_class, data, given)
@@ -111,7 +115,7 @@ def agent_from(kind: type[AgentT], data: Mapping[str, Any], given: dict[str, Any
     if children is None:
         shared = {"tools": tools} if model is None else {"tools": tools, "model": model}
         children = [
-            _child_from(MultiStepAgent, child, dict(shared))  # type: ignore[type-abstract]  # the form names the class
+            _child_from(any_agent, child, dict(shared))
             for child in _child_forms(data.get("managed_agents") or {})
         ]
     return agent_class(
@@ -123,7 +127,7 @@ def agent_from(kind: type[AgentT], data: Mapping[str, Any], given: dict[str, Any
 
 
 def _check_form(
-    agent_class: type[Definition], data: Mapping[str, Any], given: Mapping[str, Any]
+    agent_class: type[AgentDefinition], data: Mapping[str, Any], given: Mapping[str, Any]
 ) -> None:
     if given.get("executor") is not None:
         return  # it says all
@@ -141,9 +145,9 @@ def _check_form(
         )
 
 
-def _child_from(kind: type[AgentT], data: Any, given: dict[str, Any]) -> AgentT:
+def _child_from(kind: type[AgentDefinition], data: Any, given: dict[str, Any]) -> AgentDefinition:
     try:
-        return agent_from(kind, data, given)
+        return agent_from(kind, kind, data, given)
     except ValueError as error:
         raise ValueError(
             f"a managed agent of the form: {error} Managed agents that you make yourself are "

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from sanderling.memory import AgentMemory
-from sanderling.runtime._services import call_check
+from sanderling.runtime._context import call_check
 
 MEMORY = AgentMemory("system")
 

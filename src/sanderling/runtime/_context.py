@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import inspect
 import threading
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Awaitable, Coroutine, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -28,73 +29,113 @@ from sanderling.loop import (
     Notify,
     Outcome,
     ReplyBrokenOff,
+    RunState,
 )
-from sanderling.memory import CallbackRegistry
 from sanderling.messages import ChatMessage, plain_messages
 
-from ._control import Control
-from ._limits import Meter
-from ._policies import Consult, Policy, Scope
+from ._cancel import CancelScope
+from ._limits import UsageLimiter
+from ._policies import CallHost, Policy, Scope
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sanderling.loop import Event, Generate, Run
+    from sanderling.loop import Event, Generate
     from sanderling.memory import AgentMemory
     from sanderling.messages import TokenUsage
     from sanderling.models import Model
     from sanderling.sandbox import Interpreter, ToolRequest
     from sanderling.tools import Tool
 
+    from ._definition import RunningAgent, RunSettings
     from ._members import Member
+    from ._run import Run
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
 @dataclass(eq=False)
-class Services:
-    """Everything a run may use.
+class RunContext:
+    """What the effects of a run are carried out with.
 
     Attributes:
-        run: The run that is served.
-        model: Who is asked.
-        tools: What can be called, by name.
-        interpreter: Makes the sandbox of this run, when the first code action needs it.
-        callbacks: Who is told of finished steps.
-        checks: Called with an answer, and the memory and ``agent=`` where they take them; a false
-            value or an exception sends the answer back to the model.
-        agent: Returns what callbacks and checks get to see as the agent.
+        run: The run.
+        settings: What its agent gave it.
+        state: What its loop knows of it.
+        model: The model that it asks.
         path: The names of the agents from the outermost one to this one.
         policies: Around the effects of this run and of the runs beneath it; the first is outermost.
         own_policies: Around those of this run only, inside of the others.
-        control: Ends the run from outside.
-        warned: Told, line by line, of what the model warns of while it is waited for.
+        scope: Ends the run from outside.
+        has_own_calls: Whether the agent's own `execute_tool_call` makes the calls of the model.
+        call_id: Where this is the inside of such a call: its id.
+        is_let_through: Whether the policies of this run have passed already what is done here.
+        events: Where this is the inside of a method of the agent: what was done there by hand, and
+            the run tells once the method has returned.
     """
 
     run: Run
+    settings: RunSettings
+    state: RunState
     model: Model
-    tools: Mapping[str, Tool]
-    interpreter: Callable[[], Interpreter]
-    callbacks: CallbackRegistry = field(default_factory=CallbackRegistry)
-    checks: Sequence[Callable[..., Any]] = ()
-    agent: Callable[[], object] = lambda: None
     path: str = ""
     policies: tuple[Policy, ...] = ()
     own_policies: tuple[Policy, ...] = ()
-    control: Control = field(default_factory=Control)
-    warned: Callable[[str], object] | None = None
+    scope: CancelScope = field(default_factory=CancelScope)
+    has_own_calls: bool = False
+    call_id: str | None = None
+    is_let_through: bool = False
+    events: list[Event] | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _members: dict[str, Member] = field(default_factory=dict)  # that code calls now, by call id
 
     @property
-    def all_policies(self) -> tuple[Policy, ...]:
-        """All that hold for this run, the outermost first."""
-        return (*self.policies, *self.own_policies)
+    def tools(self) -> Mapping[str, Tool]:
+        """What can be called, by name."""
+        return self.settings.tools
 
     @property
-    def scope(self) -> Scope:
+    def all_policies(self) -> tuple[Policy, ...]:
+        """All that hold for this run, the outermost first."""
+        return () if self.is_let_through else (*self.policies, *self.own_policies)
+
+    @property
+    def policy_scope(self) -> Scope:
         """What policies are told of this run."""
-        return Scope(self.run, self.model, self.path)
+        return Scope(self.state, self.model, self.path)
+
+    def interpreter(self) -> Interpreter:
+        """Returns the sandbox of the session, with the variables of this moment."""
+        return self.run.session.interpreter()
+
+    def nested(self, call_id: str | None = None) -> RunContext:
+        """Returns the context of a method or callback of the agent, which may do things by hand.
+
+        Args:
+            call_id: The call that the method makes, if it does. The policies have passed it.
+        """
+        in_call = call_id is not None
+        return dataclasses.replace(
+            self,
+            scope=CancelScope(self.scope),
+            has_own_calls=self.has_own_calls and not in_call,
+            call_id=call_id,
+            is_let_through=in_call,
+            events=[],
+        )
+
+    def call_method(self, method: Callable[[RunningAgent], Any]) -> Generator[Any, Any, Any]:
+        """Calls a method of the agent within this context; tells what it did by hand there."""
+        agent = self.run.agent_within(self)
+        try:
+            return (yield CallHost(partial(method, agent), blocks=True))
+        finally:
+            self.scope.close()
+
+    def told(self) -> list[Event]:
+        """Returns what was done by hand within this context, and not told yet."""
+        events, self.events = self.events or [], []
+        return events
 
     def request(self, effect: Generate) -> tuple[Sequence[ChatMessage], dict[str, Any]]:
         """Returns the messages of a model call, and its keyword arguments."""
@@ -160,16 +201,16 @@ class Services:
             raise _misfit(tool, error) from error
 
     def is_ended_by(self, error: Exception) -> bool:
-        """Tells whether an errand met a limit that is also one of this run.
+        """Tells whether a child run met a limit that is also one of this run.
 
-        A limit of the errand alone is to this run like any other failure of a tool.
+        A limit of the child alone is to this run like any other failure of a tool.
         """
-        meters = (policy for policy in self.policies if isinstance(policy, Meter))
-        return any(meter.has_raised(error) for meter in meters)
+        limiters = (policy for policy in self.policies if isinstance(policy, UsageLimiter))
+        return any(limiter.has_raised(error) for limiter in limiters)
 
     def with_state(self, effect: CallTool) -> CallTool:
         """Returns the call, with arguments that name a variable of the run replaced by it."""
-        state, arguments = self.run.state, effect.arguments
+        state, arguments = self.state.state, effect.arguments
         if not state or not isinstance(arguments, Mapping):
             return effect
         replaced = {
@@ -235,38 +276,58 @@ class Services:
     def is_settled(self, effect: Effect) -> bool:
         """Whether an effect asks for nobody: there are no checks, or no callbacks."""
         if isinstance(effect, CheckAnswer):
-            return not self.checks
-        return isinstance(effect, Notify) and not len(self.callbacks)
+            return not self.settings.checks
+        return isinstance(effect, Notify) and not len(self.settings.callbacks)
 
-    def complaint(self, effect: CheckAnswer) -> Generator[Effect, Any, str | None]:
-        """Asks the checks; returns what the first failing one says of an answer."""
-        for check in self.checks:
-            name = getattr(check, "__name__", type(check).__name__)
-            called = partial(call_check, check, effect.answer, self.run.memory, self.agent())
-            try:
-                if (yield Consult(called)):
-                    continue
-            except (Exception, SystemExit) as error:
-                told = sandbox.error_text(error) or type(error).__name__
-                return f"The final answer was refused by the check {name!r}: {told}"
-            return f"The final answer was refused by the check {name!r}. Give another one."
-        return None
+    def complaint(self, effect: CheckAnswer) -> Generator[Effect | Event, Any, str | None]:
+        """Calls the checks; returns what the first failing one says of an answer."""
+        nested = self.nested()
+        agent = self.run.agent_within(nested)
+        try:
+            for check in self.settings.checks:
+                name = getattr(check, "__name__", type(check).__name__)
+                call = partial(call_check, check, effect.answer, self.state.memory, agent)
+                try:
+                    is_fine = yield CallHost(call)
+                except (Exception, SystemExit) as error:
+                    reason = sandbox.error_text(error) or type(error).__name__
+                    return f"The final answer was refused by the check {name!r}: {reason}"
+                yield from nested.told()
+                if not is_fine:
+                    return f"The final answer was refused by the check {name!r}. Give another one."
+            return None
+        finally:
+            nested.scope.close()
 
-    def told(self, effect: Notify) -> Generator[Effect, Any, None]:
-        """Tells the callbacks of a step, one after the other."""
-        for call in self.callbacks.calls(effect.step, self.agent()):
-            yield Consult(call)
+    def run_callbacks(self, effect: Notify) -> Generator[Effect | Event, Any, None]:
+        """Calls the callbacks for a step, one after the other."""
+        nested = self.nested()
+        agent = self.run.agent_within(nested)
+        try:
+            for call in self.settings.callbacks.calls(effect.step, agent):
+                yield CallHost(call)
+                yield from nested.told()
+        finally:
+            nested.scope.close()
 
-    def nested(self, event: Event, call: CallTool, path: str) -> NestedEvent:
-        """Returns an event of an errand as this run tells it."""
+    def event_of_child(self, event: Event, call: CallTool, path: str) -> NestedEvent:
+        """Returns an event of a child run as this run tells it."""
         if isinstance(event, NestedEvent):
             return event.within(call.id)
         return NestedEvent(path, call.id, event)
 
+    def warn_of_waiting(self, tool: str = "") -> None:
+        """Says that the end of the run waits for a tool, or another function, that blocks."""
+        if self.settings.warned is not None:
+            what = f"the tool {tool!r}" if tool else "a callback or method of yours"
+            self.settings.warned(
+                f"The run ends when {what} returns: what blocks a thread cannot be broken off."
+            )
+
     def spend(self, usage: TokenUsage) -> None:
-        """Adds what an errand cost; from any thread."""
+        """Adds what a child run cost; from any thread."""
         with self._lock:
-            self.run.usage += usage
+            self.state.usage += usage
 
 
 def call_check(
@@ -303,6 +364,65 @@ def _misfit(tool: Tool | Member, error: Exception) -> AgentToolCallError:
     )
 
 
+def new_context(
+    run: Run,
+    settings: RunSettings,
+    parent: RunContext | None,
+    limiter: UsageLimiter | None,
+    scope: CancelScope,
+    max_steps: int | None,
+) -> RunContext:
+    """Returns the context of a run: here it inherits from the run that has started it.
+
+    Args:
+        run: The run.
+        settings: What its agent gives it.
+        parent: The context of the run that has started it.
+        limiter: Holds the limits of the run itself.
+        scope: Ends the run; it ends with the scope of the parent.
+        max_steps: In the place of that of the agent.
+    """
+    session = run.session
+    state = RunState(
+        run.task,
+        session.memory,
+        max_steps or run.agent.max_steps,
+        session.variables,
+        settings.answer_type,
+        settings.on_generation_error,
+    )
+    policies = (
+        *(() if parent is None else parent.policies),
+        *(() if limiter is None else (limiter,)),
+        *settings.policies,
+    )
+    return RunContext(
+        run=run,
+        settings=settings,
+        state=state,
+        model=run.agent.model,
+        path=run.path,
+        policies=policies,
+        own_policies=settings.own_policies,
+        scope=scope,
+        has_own_calls=settings.has_own_calls,
+    )
+
+
+def is_awaitable(value: object) -> bool:
+    """Tells whether a function has returned something that is still to be awaited."""
+    return hasattr(type(value), "__await__")
+
+
+def as_coroutine(value: Any) -> Coroutine[Any, Any, Any]:
+    """Returns what awaits a value: itself, if it is a coroutine."""
+    return value if inspect.iscoroutine(value) else _awaited(value)
+
+
+async def _awaited(value: Awaitable[Any]) -> Any:
+    return await value
+
+
 def as_reply(model: Model, reply: object) -> ChatMessage:
     """Returns the reply of a model, if it is one.
 
@@ -314,20 +434,6 @@ def as_reply(model: Model, reply: object) -> ChatMessage:
     from sanderling.models import as_message
 
     return as_message(reply, model.model_id or type(model).__name__)
-
-
-def invoked(tool: Tool | Member, arguments: Mapping[str, Any]) -> object:
-    """Calls a tool.
-
-    Raises:
-        AgentToolExecutionError: It raised SystemExit or GeneratorExit, which would end more than
-            the call.
-        Exception: It raised this.
-    """
-    try:
-        return tool.invoke(arguments)
-    except (SystemExit, GeneratorExit) as error:
-        raise tool_failure(tool.name, error) from error
 
 
 def tool_failure(name: str, error: BaseException) -> AgentError:
