@@ -37,7 +37,7 @@ class Checked(Protocol):
 
 
 @runtime_checkable
-class LateInterrupts(Protocol):
+class LateInterrupts(Link, Protocol):
     """A kernel whose interrupts take a way of their own, and may come after its step has ended."""
 
     def await_interrupts(self) -> bool:

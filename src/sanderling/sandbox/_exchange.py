@@ -19,7 +19,6 @@ from sanderling.errors import (
 )
 
 from . import kernel
-from ._backend import LateInterrupts
 from ._clock import StepClock
 from ._host_values import HostValues
 from ._interpreter import CodeResult, ToolRequest, ToolSpec
@@ -198,8 +197,8 @@ class Exchange:
             SandboxLimitExceeded: No step may run any more.
             InterpreterError: It is no text that can be sent.
         """
-        link = self._resources.link
-        late = isinstance(link, LateInterrupts) and link.await_interrupts()
+        signalled = self._resources.signalled
+        late = signalled is not None and signalled.await_interrupts()
         with self.lock:
             try:
                 forget = self._late or late

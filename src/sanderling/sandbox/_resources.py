@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from ._backend import LateInterrupts
 from ._checkpoint import Checkpoint
 from ._snapshots import CopyableLink, Snapshots
 
@@ -24,6 +25,8 @@ class Resources:
         self.link: Link | None = None
         self.copyable: CopyableLink | None = None
         """The kernel, if it is of a kind that can be copied and paused."""
+        self.signalled: LateInterrupts | None = None
+        """The kernel, if it is of a kind that interrupts may reach late."""
         self.wire: Wire | None = None
         self.checkpoint = Checkpoint()
         self.snapshots = Snapshots()
@@ -40,6 +43,7 @@ class Resources:
         """Takes a kernel."""
         self.link, self.wire = link, wire
         self.copyable = link if isinstance(link, CopyableLink) else None
+        self.signalled = link if isinstance(link, LateInterrupts) else None
 
     def take_early(self) -> Future[Link] | None:
         """Returns the kernel that is being started; from here on it is the caller's."""
@@ -67,7 +71,7 @@ class Resources:
     def drop(self) -> str:
         """Ends the kernel, if there is one; tells how it ended."""
         link, wire = self.link, self.wire
-        self.link = self.copyable = self.wire = None
+        self.link = self.copyable = self.signalled = self.wire = None
         story = "" if link is None else link.kill()
         if wire is not None:
             wire.close()
