@@ -149,6 +149,8 @@ def _cpu(work: Callable[[], object], rounds: int) -> float:
 class Replies(Model):
     """Gives replies in turn, and looks at no message: what grows with them is then the loop's."""
 
+    takes_tool_messages = True  # as models of providers say; others get copies of all messages
+
     def __init__(self, replies: list[ChatMessage]) -> None:
         super().__init__(model_id="replies")
         self._replies = iter(replies)
@@ -203,6 +205,8 @@ def _growth(
 
 class Slow(Model):
     """Takes its time, as a server does: without keeping the processor busy, or what it was sent."""
+
+    takes_tool_messages = True
 
     def __init__(self, reply: Callable[[int], ChatMessage]) -> None:
         super().__init__(model_id="slow")

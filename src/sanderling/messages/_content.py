@@ -59,7 +59,9 @@ class TextPart(dict[str, Any]):
 
     def copy(self) -> TextPart:
         """Returns a part of its own."""
-        return TextPart(self.text)
+        part = TextPart.__new__(TextPart)
+        part.update(self)  # its text is encodable already
+        return part
 
     def __reduce__(self) -> tuple[Any, ...]:
         return TextPart, (self.text,)

@@ -210,9 +210,15 @@ def plain_messages(messages: Iterable[ChatMessage]) -> list[ChatMessage]:
 
 
 def _copied(message: ChatMessage) -> ChatMessage:
-    # An image is encoded once: a copy of it would be encoded again.
-    parts = [part.copy() if isinstance(part, TextPart) else part for part in message.parts]
-    return replace(message, content=parts)
+    copied = object.__new__(ChatMessage)  # without the checks that it has passed
+    for name in ChatMessage.__slots__:
+        setattr(copied, name, getattr(message, name))
+    if isinstance(message.content, list):
+        # An image is encoded once: a copy of it would be encoded again.
+        copied.content = [
+            part.copy() if isinstance(part, TextPart) else part for part in message.content
+        ]
+    return copied
 
 
 def calling_text(calls: Sequence[object]) -> str:
