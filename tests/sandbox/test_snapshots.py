@@ -32,6 +32,7 @@ RESTORED = "variables are what they were before this step"
 @pytest.fixture(autouse=True)
 def others_have_ended() -> None:
     """The tests here count sandboxes, and those of the tests before may still be ending."""
+    gc.collect()
     lasting(sandboxes(), seconds=5)
 
 

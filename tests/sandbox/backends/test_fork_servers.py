@@ -40,6 +40,7 @@ LOADED = "import sys; {} <= set(sys.modules)"
 @pytest.fixture(autouse=True)
 def others_have_ended() -> None:
     """The tests here count sandboxes, and those of the tests before may still be ending."""
+    gc.collect()
     lasting(sandboxes(), seconds=5)
 
 

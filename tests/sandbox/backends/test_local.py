@@ -33,6 +33,7 @@ ANY: dict[str, Any] = {"additional_authorized_imports": ["*"]}
 @pytest.fixture(autouse=True)
 def others_have_ended() -> None:
     """The tests here count sandboxes, and those of the tests before may still be ending."""
+    gc.collect()
     lasting(sandboxes(), seconds=5)
 
 
