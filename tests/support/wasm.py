@@ -33,8 +33,9 @@ def denos(host: int | None = None) -> list[str]:
     """The processes of Deno that this one (or `host`) has started, dead or alive."""
     found = []
     for task in Path(f"/proc/{host or os.getpid()}/task").iterdir():
-        for pid in (task / "children").read_text().split():
-            with contextlib.suppress(OSError):
-                if Path(f"/proc/{pid}/comm").read_text().strip() == "deno":
-                    found.append(pid)
+        with contextlib.suppress(FileNotFoundError):  # a thread that has ended meanwhile
+            for pid in (task / "children").read_text().split():
+                with contextlib.suppress(OSError):
+                    if Path(f"/proc/{pid}/comm").read_text().strip() == "deno":
+                        found.append(pid)
     return found

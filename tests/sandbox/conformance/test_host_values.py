@@ -389,11 +389,11 @@ def test_kinds_of_the_standard_library_go_in_and_come_back(walled: Place, python
     assert python.value("order.move_to_end('a'), queue.appendleft(0), queue.maxlen")[2] == 3
     assert python.value("same(numbers)") == range(3)
     assert python.value("pair.left, type(pair).__name__") == (1, "Pair")
-    if walled.name != "wasm":  # whose Python is another one, so that methods do not cross
-        assert python.value("pair.total()") == 2
     back = python.value("same([pair, access, queue])")
     assert back == [Pair(1, Colour.RED), Access.READ | Access.WRITE, deque([0, 1, 2])]
-    assert (type(back[0]), type(back[1])) == (Pair, Access)
+    if walled.name != "wasm":  # whose Python is another one, so that classes do not cross
+        assert python.value("pair.total()") == 2
+        assert (type(back[0]), type(back[1])) == (Pair, Access)
     assert python.value("words.findall('Ab c')") == ["Ab", "c"]
     assert python.value("words") == Record("Pattern", {"pattern": "[a-z]+", "flags": 34})
     assert python.value("space.b = 2\nsame(space)") == SimpleNamespace(a=1, b=2)
