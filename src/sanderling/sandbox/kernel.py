@@ -2488,15 +2488,17 @@ class Workspace:
             if name in code and _spare_tool(tree, name, self._aside(name))
         }
         self.assigned = bool(tree.body) and not isinstance(tree.body[-1], ast.Expr)
+        variable = None
         if self.assigned:
-            _take_value(tree.body)
+            variable = _take_value(tree.body)
         elif tree.body:
             last = _compile(ast.Expression(tree.body.pop().value), filename, "eval")
         body = _compile(tree, filename, "exec")
         try:
             value = self._run_compiled(body, last)
         finally:
-            assigned = self.namespace.pop(_VALUE, None)
+            held = None if variable is None else self.namespace.get(variable)
+            assigned = self.namespace.pop(_VALUE, held)
         return assigned if self.assigned else value
 
     def _run_compiled(self, body: CodeType, last: CodeType | None) -> object:
@@ -2584,9 +2586,19 @@ def _compile(code: Any, filename: str, mode: str, flags: int = 0) -> Any:
     return compile(code, filename, mode, flags | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
 
 
-def _take_value(body: list[ast.stmt]) -> None:
-    """Changes a block so that it assigns the value of its last statement to `_VALUE` as well."""
+def _take_value(body: list[ast.stmt]) -> str | None:
+    """Changes a block so that it assigns the value of its last statement to `_VALUE` as well.
+
+    Returns:
+        The variable that holds the value, for a loop that ends with an assignment to it: that loop
+        is left as it is, and so as fast.
+    """
     last: Any = body[-1] if body else None
+    if isinstance(last, (ast.With, ast.AsyncWith)):
+        return _take_value(last.body)
+    if (variable := _assigned_by_loop(last)) is not None:
+        _take_value(last.orelse)
+        return variable
     if isinstance(last, (ast.Assign, ast.AnnAssign, ast.Expr)):
         if last.value is not None:
             last.value = _with_value(last.value)
@@ -2603,6 +2615,20 @@ def _take_value(body: list[ast.stmt]) -> None:
             _take_value(block)
     if last is not None and body[-1] is not last:
         ast.copy_location(body[-1], last)
+    return None
+
+
+def _assigned_by_loop(loop: Any) -> str | None:
+    """Returns the variable that the last statement of a loop assigns to, if it is one."""
+    if not isinstance(loop, (ast.For, ast.AsyncFor, ast.While)):
+        return None
+    last = loop.body[-1]
+    target: object = None
+    if isinstance(last, ast.Assign):
+        target = last.targets[0]
+    elif isinstance(last, (ast.AugAssign, ast.AnnAssign)):
+        target = last.target
+    return target.id if isinstance(target, ast.Name) else _assigned_by_loop(last)
 
 
 def _with_value(expression: ast.expr) -> ast.expr:
